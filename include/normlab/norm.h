@@ -1,0 +1,75 @@
+// Norm layers. A norm is defined by composing ordinary ops, so its gradient comes free; a fused kernel is optional and tested
+// equal. A new norm is one file that fills in a NormDef and one line in src/norms/registry.cpp; it is then selectable, listed, gradient-checked
+// and tried under every placement, with no other edit.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "normlab/graph.h"
+#include "normlab/ops.h"
+#include "normlab/options.h"
+
+namespace normlab {
+
+struct NormDef;
+
+// A norm as chosen in a config.
+struct NormChoice {
+  const NormDef* def = nullptr;
+  double eps = 0;
+  bool affine = true;  // false: no gain, no bias
+  bool fused = true;   // false: always the definition
+  Options options;
+};
+
+// One place in the model where a norm stands; what a NormDef builds with.
+class NormSite {
+ public:
+  NormSite(Graph& graph, const NormChoice& choice, int64_t width) : graph_(&graph), choice_(&choice), width_(width) {}
+  Graph& graph() const { return *graph_; }
+  int64_t width() const { return width_; }  // length of the last dimension
+  double eps() const { return choice_->eps; }
+  double option(std::string_view name) const;
+  // Parameters `weight` and `bias` of shape (width). Absent Vars when affine is off: scale_channels and shift_channels then pass x on.
+  Var gain(double initial = 1) const;
+  Var bias(double initial = 0) const;
+  // A value per channel that is kept, saved and restored, but not trained: a running mean.
+  Var state(std::string_view name, double initial) const;
+
+ private:
+  Var vector(std::string_view name, double initial, bool trainable) const;
+  Graph* graph_;
+  const NormChoice* choice_;
+  int64_t width_;
+};
+
+// Over which positions a norm looks. Only Reach::token keeps a causal model causal.
+enum class Reach {
+  token,     // one token at a time
+  sequence,  // all positions of the sequence: later tokens leak into earlier ones
+  batch      // all sequences too: needs the whole batch in one piece; running statistics stand in at evaluation
+};
+
+struct NormDef {
+  std::string_view name;
+  std::string_view formula;
+  std::string_view source;  // paper
+  double default_eps = 1e-5;
+  std::string_view eps_reason = "";
+  Reach reach = Reach::token;
+  bool shift_invariant = false;  // N(x + c) = N(x), up to eps; checked by a test
+  bool scale_invariant = false;  // N(a x) = N(x) for a > 0, up to eps; checked by a test
+  std::vector<OptionSpec> options = {};
+  Var (*define)(const NormSite& site, Var x) = nullptr;  // (.., width) -> same shape
+  Var (*fused)(const NormSite& site, Var x) = nullptr;
+};
+
+// x through the norm `choice`, its parameters named graph.path(name).weight and so on. A choice without a def gives x.
+Var apply_norm(Graph& graph, const NormChoice& choice, std::string_view name, Var x);
+
+// src/norms/registry.cpp
+const std::vector<const NormDef*>& all_norms();
+const NormDef* find_norm(std::string_view name);  // nullptr where unknown
+
+}  // namespace normlab

@@ -1,0 +1,67 @@
+// Placements: where norms stand around a residual branch. A placement is a record whose code is the paper's formula:
+//
+//   .sublayer = [](Wire& w, Stream s, Branch& f) { s.x = w.norm("norm_out", add(s.x, f(s.x))); return s; }     // Post-Norm
+//
+// A new one is one file with such a record and one line in src/placements/registry.cpp.
+#pragma once
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "normlab/graph.h"
+#include "normlab/init.h"
+#include "normlab/norm.h"
+#include "normlab/options.h"
+
+namespace normlab {
+
+struct Placement;
+
+// The residual stream between sub-layers. Most placements use x alone; y is there for those that carry a second stream.
+struct Stream {
+  Var x, y;
+};
+
+// The attention or feed-forward branch F of one sub-layer; the placement calls it exactly once.
+using Branch = std::function<Var(Var)>;
+
+// What a placement sees while it wires one sub-layer.
+class Wire {
+ public:
+  Wire(Graph& graph_, const NormChoice& norm_, const Placement& placement_, const Options& options_, int64_t layers_)
+      : graph(graph_), layers(layers_), norm_choice(norm_), placement(placement_), options(options_) {}
+  Graph& graph;
+  const int64_t layers;         // N
+  int64_t layer = 0;            // 0 .. N - 1
+  int64_t sublayer = 0;         // 0 .. 2 N - 1: attention, ffn, attention, ...
+  // The configured norm at a site of this sub-layer: "norm_in" (before the branch), "norm_out" (after the branch, before the sum), "norm_post" (after the sum).
+  Var norm(std::string_view site, Var x) const { return apply_norm(graph, norm_choice, site, x); }
+  // The placement's option; `rule` is used where the config says "auto".
+  double option(std::string_view name, double rule) const;
+
+ private:
+  const NormChoice& norm_choice;
+  const Placement& placement;
+  const Options& options;
+};
+
+struct Placement {
+  std::string_view name;
+  std::string_view formula;
+  std::string_view source;
+  std::string_view init_rule;  // the gains that init = "auto" applies
+  bool final_norm = false;     // whether final_norm = "auto" puts a norm before the head
+  std::vector<OptionSpec> options = {};
+  Stream (*sublayer)(Wire& w, Stream s, Branch& f) = nullptr;
+  // Factor on the standard deviation of a matrix under init = "auto"; nullptr = 1 for all.
+  double (*init_gain)(const MatrixInfo& m, const Options& options) = nullptr;
+  // First and last step around the stack; nullptr = the stream is x / the result is x.
+  Stream (*start)(Wire& w, Var x) = nullptr;
+  Var (*finish)(Wire& w, Stream s) = nullptr;
+};
+
+const std::vector<const Placement*>& all_placements();
+const Placement* find_placement(std::string_view name);
+
+}  // namespace normlab

@@ -1,0 +1,105 @@
+// normlab run, normlab sweep.
+#include <csignal>
+#include <cstdio>
+
+#include "app/commands.h"
+#include "core/text.h"
+#include "lab/progress.h"
+#include "lab/sweep.h"
+#include "normlab/error.h"
+#include "report/compare.h"
+
+namespace normlab {
+
+namespace {
+
+volatile std::sig_atomic_t signalled = 0;
+
+// The first signal asks for a stop after the step; a second one ends the process as usual.
+void on_signal(int which) {
+  signalled = 1;
+  std::signal(which, SIG_DFL);
+}
+
+RunOptions options_of(const Arguments& a) {
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
+  RunOptions options;
+  options.out = a.text("--out", "runs");
+  options.resume = a.has("--resume");
+  options.overwrite = a.has("--overwrite");
+  options.quiet = a.has("--quiet");
+  options.stop = [] { return signalled != 0; };
+  return options;
+}
+
+int exit_code(const Verdict& verdict, bool strict) {
+  if (verdict.name == "interrupted") return 130;
+  return strict && verdict.name != "stable" ? 3 : 0;
+}
+
+// Slurm's and others' shards: I/N, I from 1.
+struct Shard {
+  int64_t index = 1, count = 1;
+};
+
+Shard shard_of(const Arguments& a) {
+  if (!a.has("--shard")) return {};
+  const auto parts = split(a.text("--shard"), '/');
+  const auto index = parse_int(parts[0]), count = parts.size() == 2 ? parse_int(parts[1]) : std::nullopt;
+  if (!index || !count || *index < 1 || *index > *count) {
+    throw UsageError(str("--shard needs I/N with 1 <= I <= N, not ", quote(a.text("--shard"))));
+  }
+  return {*index, *count};
+}
+
+}  // namespace
+
+int command_run(const Arguments& a) {
+  if (a.has("--resume") && a.has("--overwrite")) throw UsageError("--resume and --overwrite contradict each other");
+  use_threads(a);
+  const RunConfig config = config_of(a);
+  const RunOutcome outcome = train_run(config, options_of(a));
+  print(str(config.name, ": ", outcome.verdict.name, outcome.already_done ? " (finished before)" : "", " after ", outcome.steps, " steps: ",
+            outcome.verdict.reason, "\nloss: first ", fixed(outcome.first_loss, 4), ", best ", fixed(outcome.best_loss, 4), ", final ",
+            fixed(outcome.final_loss, 4), "\nfiles: ", outcome.directory.string(), "\n"));
+  return exit_code(outcome.verdict, a.has("--strict"));
+}
+
+int command_sweep(const Arguments& a) {
+  use_threads(a);
+  const ConfigFile file = read_config(a.positional[0], a.all("--set"));
+  if (file.sweep.empty()) throw ConfigError(str(a.positional[0], ": has no [sweep] section; use normlab run"));
+  const std::string name = resolve(file.settings).name;
+  const std::vector<SweepPoint> points = expand(file);
+  const Shard shard = shard_of(a);
+  RunOptions options = options_of(a);
+  options.out /= name;
+  options.resume = !options.overwrite;
+
+  std::vector<std::filesystem::path> done;
+  bool failed = false, unstable = false;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (static_cast<int64_t>(i) % shard.count != shard.index - 1) continue;
+    const RunConfig& config = points[i].config;
+    if (a.has("--dry-run")) {
+      print(str((options.out / config.name).string(), "\n"));
+      continue;
+    }
+    if (!options.quiet) message(str("[", i + 1, " of ", points.size(), "]").c_str(), config.name.c_str());
+    try {
+      const RunOutcome outcome = train_run(config, options);
+      if (outcome.verdict.name == "interrupted") return 130;
+      unstable = unstable || outcome.verdict.name != "stable";
+      done.push_back(outcome.directory);
+    } catch (const Error& error) {
+      // One failing run must not cost the others.
+      failed = true;
+      message("failed", str(config.name, ": ", error.what()).c_str());
+    }
+  }
+  if (!done.empty()) print(compare_table(load_runs(done, read_flat_config), "loss"));
+  return failed || (a.has("--strict") && unstable) ? 3 : 0;
+}
+
+}  // namespace normlab

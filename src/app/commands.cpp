@@ -1,0 +1,66 @@
+#include "app/commands.h"
+
+#include <cstdio>
+
+#include "core/parallel.h"
+#include "core/text.h"
+#include "normlab/error.h"
+
+namespace normlab {
+
+namespace {
+
+constexpr OptionDef kSet = {"--set", "KEY=VALUE", "override a key of the config, as section.key=value; may repeat", true};
+constexpr OptionDef kOut = {"--out", "DIR", "directory below which runs are written (default \"runs\")"};
+constexpr OptionDef kThreads = {"--threads", "N", "threads (default: OMP_NUM_THREADS, else the processors allowed here)"};
+constexpr OptionDef kStrict = {"--strict", "", "exit code 3 unless the verdict is stable"};
+constexpr OptionDef kQuiet = {"--quiet", "", "no progress, no messages"};
+
+}  // namespace
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> table = {
+      {"run", "CONFIG", "train one model from a config file", 1, 1,
+       {kSet, kOut, kThreads, {"--resume", "", "go on with an interrupted run"}, {"--overwrite", "", "replace an earlier run"}, kStrict, kQuiet},
+       command_run},
+      {"sweep", "CONFIG", "train every combination of the [sweep] lists; finished runs are skipped, interrupted ones go on", 1, 1,
+       {kSet, kOut, kThreads, {"--overwrite", "", "run all again"}, {"--shard", "I/N", "only every N-th combination, from the I-th"},
+        {"--dry-run", "", "print the combinations, run nothing"}, kStrict, kQuiet},
+       command_sweep},
+      {"compare", "RUN_DIR|METRICS_CSV...", "runs side by side: table, and a chart where asked\nA CSV needs the columns step and loss; other tools' files will do.", 1, 10000,
+       {{"--metric", "NAME", "column to compare (default loss)"},
+        {"--smooth", "K", "mean over K steps, the raw curve behind it (default 1)"},
+        {"--log", "", "logarithmic axis in the SVG"},
+        {"--svg", "FILE", "write the chart"},
+        {"--html", "FILE", "write a page with table, charts and configs"},
+        {"--csv", "FILE", "write the curves as one table"}},
+       command_compare},
+      {"check", "CONFIG", "resolved config, parameters, memory, FLOPs; trains nothing, writes nothing", 1, 1, {kSet}, command_check},
+      {"list", "[norms|placements|inits|optimizers|schedules|data|kernels]", "what a config can name", 0, 1, {}, command_list},
+      {"data", "CONFIG", "facts of the corpus, or the token ids of batches as CSV", 1, 1,
+       {kSet, {"--batches", "N", "print step,sequence,position,input,target of the first N updates"}}, command_data},
+      {"sample", "RUN_DIR", "text from a trained model", 1, 1,
+       {{"--prompt", "TEXT", "text to go on from"},
+        {"--length", "N", "tokens to add (default 400)"},
+        {"--temperature", "T", "0 = always the likeliest token (default 1)"},
+        {"--seed", "S", "of the draws (default 1)"},
+        kThreads},
+       command_sample},
+      {"export", "RUN_DIR|CONFIG FILE.safetensors", "weights of a trained run, or of a config at initialisation", 2, 2, {kSet}, command_export},
+  };
+  return table;
+}
+
+void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+RunConfig config_of(const Arguments& a) {
+  const ConfigFile file = read_config(a.positional[0], a.all("--set"));
+  if (!file.sweep.empty()) throw ConfigError(str(file.sweep[0].where, ": this config has a [sweep] section; use normlab sweep"));
+  return resolve(file.settings);
+}
+
+void use_threads(const Arguments& a) {
+  if (a.has("--threads")) set_threads(static_cast<int>(a.integer("--threads", 0, 1, 1024)));
+}
+
+}  // namespace normlab

@@ -1,0 +1,31 @@
+// The commands behind the table in commands.cpp. Each returns its exit code.
+#pragma once
+
+#include "app/cli.h"
+#include "lab/run.h"
+#include "report/compare.h"
+
+namespace normlab {
+
+int command_run(const Arguments& a);
+int command_sweep(const Arguments& a);
+int command_compare(const Arguments& a);
+int command_check(const Arguments& a);
+int command_list(const Arguments& a);
+int command_data(const Arguments& a);
+int command_sample(const Arguments& a);
+int command_export(const Arguments& a);
+
+// Writes to stdout.
+void print(const std::string& text);
+
+// The CONFIG operand with its --set options, resolved; refuses a [sweep] section.
+RunConfig config_of(const Arguments& a);
+
+// A run's config.toml as compare shows it, key by key.
+FlatConfig read_flat_config(const std::filesystem::path& path);
+
+// Applies --threads.
+void use_threads(const Arguments& a);
+
+}  // namespace normlab

@@ -1,0 +1,32 @@
+// Whole files, read and written safely. Every error is an IoError that names the path and the system's reason.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace normlab {
+
+// The file's bytes. Directories, missing and unreadable files are IoErrors.
+std::string read_file(const std::filesystem::path& path);
+
+// Writes `content` to a temporary name beside `path`, flushes it to the disk and renames it: readers see the old file or the new
+// one, never a part. On failure (disk full, no permission) the old file stays and the temporary one is removed.
+void write_file_atomically(const std::filesystem::path& path, std::string_view content);
+
+// A file that grows line by line. `append` writes through to the system at once, so that a kill loses at most the line being written.
+class LineFile {
+ public:
+  LineFile() = default;
+  explicit LineFile(const std::filesystem::path& path);  // opens for appending, creates where missing
+  ~LineFile();
+  LineFile(LineFile&& other) noexcept;
+  LineFile& operator=(LineFile&& other) noexcept;
+  void append(std::string_view text);
+
+ private:
+  int descriptor_ = -1;
+  std::string path_;
+};
+
+}  // namespace normlab

@@ -1,0 +1,154 @@
+// Memory planning: every value, saved buffer, gradient and scratch is an interval of ticks. Forward of node i is tick i, its
+// backward tick 2N - 1 - i. Intervals that do not overlap share memory.
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "normlab/graph.h"
+
+namespace normlab {
+
+namespace {
+
+constexpr int64_t kLine = 16;  // elements; keeps every tensor on its own cache lines in either precision
+
+struct Interval {
+  int64_t first, last, size;
+  int64_t* offset;
+};
+
+// Free memory by offset, neighbours joined; best fit.
+class FreeList {
+ public:
+  int64_t take(int64_t size) {
+    auto best = free_.end();
+    for (auto it = free_.begin(); it != free_.end(); ++it) {
+      if (it->second >= size && (best == free_.end() || it->second < best->second)) best = it;
+    }
+    if (best != free_.end()) {
+      const int64_t offset = best->first, rest = best->second - size;
+      free_.erase(best);
+      if (rest > 0) free_.emplace(offset + size, rest);
+      return offset;
+    }
+    // Nothing fits: grow, starting inside a free block at the end if there is one.
+    int64_t offset = end_;
+    if (!free_.empty()) {
+      const auto last = std::prev(free_.end());
+      if (last->first + last->second == end_) offset = last->first, free_.erase(last);
+    }
+    end_ = offset + size;
+    return offset;
+  }
+
+  void give(int64_t offset, int64_t size) {
+    auto [at, inserted] = free_.emplace(offset, size);
+    (void)inserted;
+    const auto next = std::next(at);
+    if (next != free_.end() && at->first + at->second == next->first) at->second += next->second, free_.erase(next);
+    if (at != free_.begin()) {
+      const auto before = std::prev(at);
+      if (before->first + before->second == at->first) before->second += at->second, free_.erase(at);
+    }
+  }
+
+  int64_t end() const { return end_; }
+
+ private:
+  std::map<int64_t, int64_t> free_;
+  int64_t end_ = 0;
+};
+
+int64_t place(std::vector<Interval>& intervals, bool reuse) {
+  std::stable_sort(intervals.begin(), intervals.end(), [](const Interval& a, const Interval& b) {
+    return a.first != b.first ? a.first < b.first : a.size > b.size;
+  });
+  FreeList memory;
+  std::multimap<int64_t, std::pair<int64_t, int64_t>> living;  // last tick -> {offset, size}
+  for (const Interval& interval : intervals) {
+    while (reuse && !living.empty() && living.begin()->first < interval.first) {
+      memory.give(living.begin()->second.first, living.begin()->second.second);
+      living.erase(living.begin());
+    }
+    const int64_t size = (interval.size + kLine - 1) / kLine * kLine;
+    *interval.offset = memory.take(size);
+    living.emplace(interval.last, std::pair(*interval.offset, size));
+  }
+  return memory.end();
+}
+
+bool reads(Needs needs, Needs what) { return (static_cast<unsigned>(needs) & static_cast<unsigned>(what)) != 0; }
+
+}  // namespace
+
+void Graph::mark_gradient_writers() {
+  for (Tensor& t : tensors_) t.grad_written = false;
+  tensor(loss_.id).grad_written = true;  // seeded by backward()
+  for (std::size_t i = nodes_.size(); i-- > 0;) {
+    Node& node = nodes_[i];
+    node.runs_backward = tensor(node.output).grad_written && tensor(node.output).wants_grad;
+    if (!node.runs_backward) continue;
+    for (std::size_t j = 0; j < node.inputs.size(); ++j) {
+      if (!tensor(node.inputs[j]).wants_grad) continue;
+      Tensor& root = tensor(tensor(node.inputs[j]).root);
+      node.accumulate[j] = root.grad_written ? 1 : 0;
+      root.grad_written = true;
+    }
+  }
+}
+
+void Graph::plan(Plan kind, bool reuse) {
+  const bool training = kind == Plan::training;
+  if (training && !loss_) fail("a training graph needs a loss");
+  for (Node& node : nodes_) node.runs_backward = false;
+  if (training) mark_gradient_writers();
+
+  const auto count = static_cast<int64_t>(nodes_.size());
+  const int64_t end = 2 * count;
+  std::vector<int64_t> first(tensors_.size(), 0), last(tensors_.size(), 0), grad_first(tensors_.size(), end);
+  std::vector<Interval> intervals;
+  shared_elements_ = 0;
+  int64_t scratch = 0;  // ops of one workspace run one after the other: one scratch area serves all
+
+  for (int64_t i = 0; i < count; ++i) {
+    Node& node = nodes_[static_cast<std::size_t>(i)];
+    const int64_t back = end - 1 - i;
+    const auto extend = [&](int32_t id, int64_t tick) {
+      auto& tick_of_root = last[static_cast<std::size_t>(tensor(id).root)];
+      tick_of_root = std::max(tick_of_root, tick);
+    };
+    first[static_cast<std::size_t>(node.output)] = i;
+    extend(node.output, node.runs_backward && reads(node.op->needs(), Needs::output) ? back : i);
+    for (const int32_t id : node.inputs) {
+      extend(id, node.runs_backward && reads(node.op->needs(), Needs::inputs) ? back : i);
+      if (node.runs_backward && tensor(id).wants_grad) {
+        auto& tick = grad_first[static_cast<std::size_t>(tensor(id).root)];
+        tick = std::min(tick, back);
+      }
+    }
+    if (node.op->saved() > 0) {
+      intervals.push_back({i, node.runs_backward ? back : i, node.op->saved(), &node.saved_offset});
+    }
+    scratch = std::max(scratch, node.op->scratch());
+    if (node.op->shared() > 0) {
+      node.shared_offset = shared_elements_;
+      shared_elements_ += (node.op->shared() + kLine - 1) / kLine * kLine;
+    }
+  }
+
+  for (std::size_t id = 0; id < tensors_.size(); ++id) {
+    Tensor& t = tensors_[id];
+    if (t.param >= 0 || t.root != static_cast<int32_t>(id)) continue;
+    const int64_t elements = t.shape.rows() / t.groups * t.stride;
+    intervals.push_back({first[id], t.kept ? end : last[id], elements, &t.offset});
+    if (training && t.grad_written) {
+      const bool seeded = t.root == loss_.id;
+      // The loss gradient is written before the first backward runs.
+      intervals.push_back({seeded ? count : grad_first[id], end - 1 - t.producer, elements, &t.grad_offset});
+    }
+  }
+  scratch_offset_ = place(intervals, reuse);
+  workspace_elements_ = scratch_offset_ + scratch;
+}
+
+}  // namespace normlab

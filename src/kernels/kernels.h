@@ -1,0 +1,26 @@
+// Inner loops: single-threaded pure functions on pointers, one table per instruction set, chosen at run time.
+// All matrices are row-major with a leading dimension (distance between rows, in elements) that may exceed the row
+// length; elements beyond the row length are never read into a result nor written. Sums run in an order that depends on
+// the sizes only: 16 interleaved partial sums combined by a fixed tree, so AVX2 and AVX-512 give the same bits. The
+// functions: kernels/table.h.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "kernels/table.h"
+
+namespace normlab {
+
+// The table in force: the best one this processor supports, or the one named by the environment variable
+// NORMLAB_KERNELS. A name that is unknown or not supported here is a UsageError.
+const KernelTable& kernels();
+
+// All compiled tables, best first, whether or not this processor supports them.
+std::vector<const KernelTable*> all_kernels();
+
+// For tests: switches to `name` until the next call; "" = as at the start of the program, reading NORMLAB_KERNELS
+// again.
+void choose_kernels(std::string_view name);
+
+}  // namespace normlab

@@ -1,0 +1,248 @@
+// exp, tanh, erf and what is built on them, written without branches so that loops over them become vector code.
+// Errors were measured against double libm over all exponents (tests/unit/math_test.cpp holds them); polynomials are
+// our own least-squares fits, reweighted towards equal relative errors.
+
+#ifdef NORMLAB_DOUBLE
+
+inline double exp_of(double x) { return __builtin_exp(x); }
+inline double tanh_of(double x) { return __builtin_tanh(x); }
+inline double erf_of(double x) { return __builtin_erf(x); }
+inline double half_erfc(double t, double) { return 0.5 * __builtin_erfc(t); }
+
+#else
+
+inline float absolute(float x) { return x < 0 ? -x : x; }
+inline float with_sign_of(float size, float x) {
+  const uint32_t sign = __builtin_bit_cast(uint32_t, x) & 0x80000000u;
+  return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, size) | sign);
+}
+
+// exp(x) = 2^n exp(r), n the nearest whole number to x / ln 2, exp(r) = 1 + r + r^2 P(r).
+[[gnu::always_inline]] inline float exp_of(float x) {
+  // Outside, the result is inf or 0 anyway; a NaN fails both comparisons and passes.
+  x = x > 89.0f ? 89.0f : x;
+  x = x < -104.0f ? -104.0f : x;
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest whole number in the low bits
+  const float shifted = multiply_add(x, 1.44269504f, kRound);
+  const float n = shifted - kRound;
+  // ln 2 in two parts; the first has so few bits that n times it is exact.
+  const float r = multiply_add(n, 2.12194440e-4f, multiply_add(n, -0.693359375f, x));
+  float p = 1.3901333e-3f;
+  p = multiply_add(p, r, 8.3632602e-3f);
+  p = multiply_add(p, r, 4.1666855e-2f);
+  p = multiply_add(p, r, 1.6666577e-1f);
+  p = multiply_add(p, r, 0.5f);
+  p = multiply_add(p * r, r, r) + 1.0f;
+  // 2^n by its exponent bits, in two factors: n reaches -150 and 128, where one alone would not be a number.
+  const int32_t whole = static_cast<int32_t>(__builtin_bit_cast(uint32_t, shifted) - 0x4b400000u);
+  const int32_t half = whole >> 1;
+  const float low = __builtin_bit_cast(float, static_cast<uint32_t>(half + 127) << 23);
+  const float high = __builtin_bit_cast(float, static_cast<uint32_t>(whole - half + 127) << 23);
+  return p * low * high;
+}
+
+// tanh(x) = x + x s P(s), s = x^2, below 0.625; above 1 - 2 / (exp(2 |x|) + 1).
+[[gnu::always_inline]] inline float tanh_of(float x) {
+  const float t = absolute(x);
+  const float far = 1.0f - 2.0f / (exp_of(2.0f * t) + 1.0f);
+  const float s = x * x;
+  float p = -6.0969404e-3f;
+  p = multiply_add(p, s, 2.0997358e-2f);
+  p = multiply_add(p, s, -5.3850954e-2f);
+  p = multiply_add(p, s, 1.3332770e-1f);
+  p = multiply_add(p, s, -3.3333329e-1f);
+  const float near = multiply_add(x * s, p, x);
+  return t < 0.625f ? near : with_sign_of(far, x);
+}
+
+// erfc(t) / 2 for t >= 0, given exp(-t^2): a polynomial in 1 / (1 + 0.3 t), relative to exp(-t^2).
+[[gnu::always_inline]] inline float half_erfc(float t, float exp_minus_square) {
+  const float k = 1.0f / multiply_add(0.3f, t, 1.0f);
+  float p = -0.129522733f;
+  p = multiply_add(p, k, 0.485562412f);
+  p = multiply_add(p, k, -0.512276524f);
+  p = multiply_add(p, k, 0.547718339f);
+  p = multiply_add(p, k, -0.094649632f);
+  p = multiply_add(p, k, 0.214925626f);
+  p = multiply_add(p, k, 0.148339272f);
+  p = multiply_add(p, k, 0.170715214f);
+  p = multiply_add(p, k, 0.169188006f);
+  return 0.5f * k * p * exp_minus_square;
+}
+
+// erf(x) = x P(x^2) below 0.85; above 1 - erfc(|x|).
+[[gnu::always_inline]] inline float erf_of(float x) {
+  const float t = absolute(x);
+  const float s = x * x;
+  const float far = 1.0f - 2.0f * half_erfc(t, exp_of(-s));
+  float p = -6.3151286e-4f;
+  p = multiply_add(p, s, 5.0510949e-3f);
+  p = multiply_add(p, s, -2.6802548e-2f);
+  p = multiply_add(p, s, 0.11282717f);
+  p = multiply_add(p, s, -0.37612572f);
+  p = multiply_add(p, s, 1.12837916f);
+  return t < 0.85f ? x * p : with_sign_of(far, x);
+}
+
+#endif
+
+inline real clamped(real x, real limit) {  // lets NaN pass
+  x = x < -limit ? -limit : x;
+  return x > limit ? limit : x;
+}
+
+// Where the distribution functions are 0 or 1 in either precision: beyond, x times 0 must be 0 also for x = inf.
+constexpr real kNormalEnd = 40;
+constexpr real kLogisticEnd = 1000;
+constexpr real kRootHalf = real(0.70710678118654752440);          // sqrt(1 / 2)
+constexpr real kTwoOverRootPi = real(1.12837916709551257390);     // 2 / sqrt(pi)
+constexpr real kNormalPeak = real(0.39894228040143267794);        // 1 / sqrt(2 pi)
+constexpr real kTwoRootTwoOverPi = real(1.59576912160573071176);  // 2 sqrt(2 / pi)
+constexpr real kCube = real(0.044715);                            // of gelu_tanh
+
+// Phi(x), the normal distribution, given exp(-x^2 / 2).
+[[gnu::always_inline]] inline real normal(real x, real bell) {
+  const real tail = half_erfc((x < 0 ? -x : x) * kRootHalf, bell);
+  return x < 0 ? tail : 1 - tail;
+}
+
+[[gnu::always_inline]] inline real sigmoid_of(real x) { return 1 / (1 + exp_of(-x)); }
+[[gnu::always_inline]] inline real gelu_tanh_argument(real x) {
+  return kTwoRootTwoOverPi * x * (1 + kCube * x * x);
+}  // 2 u: (1 + tanh u) / 2 = sigmoid(2 u)
+
+// One struct per function: f and its derivative.
+struct Relu {
+  static real value(real x) { return x < 0 ? 0 : x; }  // lets NaN pass
+  static real slope(real x) { return static_cast<real>(x > 0); }
+};
+
+struct Gelu {
+  static real value(real x) {
+    const real low = x < -kNormalEnd ? -kNormalEnd : x;
+    return low * normal(low, exp_of(real(-0.5) * low * low));
+  }
+  static real slope(real x) {
+    const real c = clamped(x, kNormalEnd);
+    const real bell = exp_of(real(-0.5) * c * c);
+    return multiply_add(c * kNormalPeak, bell, normal(c, bell));
+  }
+};
+
+struct GeluTanh {
+  static real value(real x) {
+    const real low = x < -kNormalEnd ? -kNormalEnd : x;
+    return low * sigmoid_of(gelu_tanh_argument(low));
+  }
+  static real slope(real x) {
+    const real c = clamped(x, kNormalEnd);
+    const real s = sigmoid_of(gelu_tanh_argument(c));
+    return multiply_add(c * s * (1 - s), kTwoRootTwoOverPi * (1 + 3 * kCube * c * c), s);
+  }
+};
+
+struct Silu {
+  static real value(real x) {
+    const real low = x < -kLogisticEnd ? -kLogisticEnd : x;
+    return low * sigmoid_of(low);
+  }
+  static real slope(real x) {
+    const real c = clamped(x, kLogisticEnd);
+    const real s = sigmoid_of(c);
+    return multiply_add(c * s, 1 - s, s);
+  }
+};
+
+struct Tanh {
+  static real value(real x) { return tanh_of(x); }
+  static real slope(real x) {
+    const real t = tanh_of(x);
+    return (1 - t) * (1 + t);
+  }
+};
+
+struct Erf {
+  static real value(real x) { return erf_of(x); }
+  static real slope(real x) { return kTwoOverRootPi * exp_of(-x * x); }
+};
+
+struct Exp {
+  static real value(real x) { return exp_of(x); }
+  static real slope(real x) { return exp_of(x); }
+};
+
+struct Sigmoid {
+  static real value(real x) { return sigmoid_of(x); }
+  static real slope(real x) {
+    const real s = sigmoid_of(x);
+    return s * (1 - s);
+  }
+};
+
+struct Square {
+  static real value(real x) { return x * x; }
+  static real slope(real x) { return 2 * x; }
+};
+
+template <class F>
+void map(int64_t n, const real* x, real* y) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = F::value(x[i]);
+}
+
+template <class F>
+void map_backward(int64_t n, const real* x, const real* dy, real* dx, bool accumulate) {
+  if (accumulate) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) dx[i] = multiply_add(dy[i], F::slope(x[i]), dx[i]);
+  } else {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) dx[i] = dy[i] * F::slope(x[i]);
+  }
+}
+
+void unary(Unary f, int64_t n, const real* x, real* y) {
+  switch (f) {
+    case Unary::relu:
+      return map<Relu>(n, x, y);
+    case Unary::gelu:
+      return map<Gelu>(n, x, y);
+    case Unary::gelu_tanh:
+      return map<GeluTanh>(n, x, y);
+    case Unary::silu:
+      return map<Silu>(n, x, y);
+    case Unary::tanh:
+      return map<Tanh>(n, x, y);
+    case Unary::erf:
+      return map<Erf>(n, x, y);
+    case Unary::exp:
+      return map<Exp>(n, x, y);
+    case Unary::sigmoid:
+      return map<Sigmoid>(n, x, y);
+    case Unary::square:
+      return map<Square>(n, x, y);
+  }
+}
+
+void unary_backward(Unary f, int64_t n, const real* x, const real* dy, real* dx, bool accumulate) {
+  switch (f) {
+    case Unary::relu:
+      return map_backward<Relu>(n, x, dy, dx, accumulate);
+    case Unary::gelu:
+      return map_backward<Gelu>(n, x, dy, dx, accumulate);
+    case Unary::gelu_tanh:
+      return map_backward<GeluTanh>(n, x, dy, dx, accumulate);
+    case Unary::silu:
+      return map_backward<Silu>(n, x, dy, dx, accumulate);
+    case Unary::tanh:
+      return map_backward<Tanh>(n, x, dy, dx, accumulate);
+    case Unary::erf:
+      return map_backward<Erf>(n, x, dy, dx, accumulate);
+    case Unary::exp:
+      return map_backward<Exp>(n, x, dy, dx, accumulate);
+    case Unary::sigmoid:
+      return map_backward<Sigmoid>(n, x, dy, dx, accumulate);
+    case Unary::square:
+      return map_backward<Square>(n, x, dy, dx, accumulate);
+  }
+}

@@ -1,0 +1,27 @@
+// The kernels for any processor, and the only ones of the double build. Products and sums are rounded one after the
+// other.
+#include "kernels/tables.h"
+
+namespace normlab {
+namespace portable {
+namespace {
+
+constexpr unsigned kVector = 16 / sizeof(real);
+using Vector [[gnu::vector_size(16)]] = real;
+
+inline real multiply_add(real a, real b, real c) { return a * b + c; }
+inline Vector multiply_add(Vector a, Vector b, Vector c) { return a * b + c; }
+
+// 8 of the 16 registers of 4 floats that every x86-64 has (ARM: 32) hold the tile.
+constexpr unsigned kTileRows = 4;
+constexpr unsigned kTileColumns = 8;
+
+#include "kernels/all.inl"
+
+}  // namespace
+}  // namespace portable
+
+constinit const KernelTable portable_kernels =
+    portable::make_table("portable", "plain C++ for any processor, tiles of 4 x 8", portable_supported);
+
+}  // namespace normlab

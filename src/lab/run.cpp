@@ -1,0 +1,261 @@
+#include "lab/run.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "core/files.h"
+#include "core/json.h"
+#include "core/parallel.h"
+#include "core/text.h"
+#include "kernels/kernels.h"
+#include "lab/progress.h"
+#include "report/csv.h"
+
+namespace normlab {
+
+namespace fs = std::filesystem;
+
+const char kVersion[] = "0.1.0";
+
+namespace {
+
+constexpr const char* kMetricsHeader = "step,tokens,lr,loss,val_loss,grad_norm,param_norm,update_norm\n";
+constexpr const char* kTimingHeader = "step,seconds,tokens_per_second\n";
+// All that a run writes; what --overwrite replaces.
+constexpr const char* kFiles[] = {"config.toml", "metrics.csv", "timing.csv", "summary.json", "checkpoint.safetensors"};
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::optional<double> finite(double value) { return std::isfinite(value) ? std::optional(value) : std::nullopt; }
+
+Json number_or_null(std::optional<double> value) { return value && std::isfinite(*value) ? Json(*value) : Json(); }
+
+// One run being written: its files and what is known so far.
+class RunDirectory {
+ public:
+  RunDirectory(const RunConfig& config, const RunOptions& options)
+      : config_(config), options_(options), directory_(options.out / config.name), corpus_(load_corpus(data_config(config), config.context)),
+        batches_(corpus_, static_cast<uint64_t>(config.seed), config.context) {}
+
+  RunOutcome run() {
+    check_directory();
+    const ModelConfig model = model_config(config_, corpus_.vocabulary());
+    check_memory(Trainer(model, train_config(config_), &batches_, 0, false).cost());
+    warn(model);
+    Trainer trainer(model, train_config(config_), &batches_, static_cast<uint64_t>(config_.seed));
+    if (options_.resume) continue_from_checkpoint(trainer);
+    if (const auto done = finished_before(trainer.steps_done())) return *done;
+    open_files(trainer.steps_done());
+    train(trainer);
+    return finish(trainer);
+  }
+
+ private:
+  void check_directory() {
+    std::error_code error;
+    const bool present = fs::exists(directory_, error);
+    if (present && !fs::is_directory(directory_)) throw UsageError(str(directory_.string(), " is not a directory"));
+    if (!present || options_.resume) return;
+    if (fs::is_empty(directory_, error)) return;
+    if (!fs::exists(directory_ / "config.toml") && !fs::exists(directory_ / "metrics.csv")) {
+      throw UsageError(str(directory_.string(), " is not empty and holds no run; choose another --out or run.name"));
+    }
+    if (!options_.overwrite) {
+      throw UsageError(str(directory_.string(), " already holds a run; go on with it by --resume, replace it by --overwrite, or choose another --out or run.name"));
+    }
+  }
+
+  void warn(const ModelConfig& model) const {
+    if (options_.quiet) return;
+    for (const std::string& text : model_warnings(model)) message("warning", text.c_str());
+    if (config_.warmup >= config_.steps) {
+      message("warning", str("warmup (", config_.warmup, ") covers the whole run (", config_.steps, " steps); the rate never reaches lr").c_str());
+    }
+  }
+
+  void continue_from_checkpoint(Trainer& trainer) {
+    const fs::path path = directory_ / "checkpoint.safetensors";
+    if (!fs::exists(path)) {
+      const fs::path written = directory_ / "config.toml";
+      if (fs::exists(written)) require_same(resolve(read_config(written, {}).settings), written.string());
+      return;  // stopped before its first checkpoint: the same run from the start
+    }
+    const SafetensorsFile file = read_safetensors(path);
+    const CheckpointInfo info = checkpoint_info(file, path.string());
+    require_same(resolve(parse_config(info.config, path.string(), {}).settings), path.string());
+    load_checkpoint(file, path.string(), trainer);
+  }
+
+  // A resume of a run that ended before: its result as it stands. A run that diverged ended too, one row after its last checkpoint.
+  std::optional<RunOutcome> finished_before(int64_t steps_done) const {
+    const fs::path path = directory_ / "summary.json";
+    if (!options_.resume || !fs::exists(path)) return std::nullopt;
+    const Json s = parse_json(read_file(path), path.string());
+    const auto text = [&](const char* key) { return s.find(key) == nullptr ? std::string() : s.find(key)->string; };
+    const auto value = [&](const char* key) {
+      const Json* v = s.find(key);
+      return v == nullptr || v->kind != Json::Kind::kNumber ? std::nan("") : v->number;
+    };
+    RunOutcome outcome;
+    outcome.directory = directory_;
+    outcome.already_done = true;
+    outcome.verdict = {text("verdict"), text("reason")};
+    outcome.steps = static_cast<int64_t>(value("steps"));
+    outcome.first_loss = value("first_loss"), outcome.best_loss = value("best_loss"), outcome.final_loss = value("final_loss");
+    const bool ended = steps_done >= config_.steps || outcome.steps > steps_done;
+    return ended && outcome.verdict.name != "interrupted" ? std::optional(outcome) : std::nullopt;
+  }
+
+  // A resumed run must be the same run; only its length may grow, where no rate depends on it, and checkpoints may come at other times.
+  void require_same(const RunConfig& before, const std::string& path) const {
+    for (const Difference& d : differences(before, config_)) {
+      if (d.key == "checkpoint.every") continue;
+      if (d.key == "train.steps" && config_.steps > before.steps && !find_schedule(config_.schedule)->uses_steps) continue;
+      throw ConfigError(str(path, ": cannot resume under another configuration: '", d.key, "' was ", d.first, " and is now ", d.second));
+    }
+  }
+
+  void open_files(int64_t steps_done) {
+    std::error_code error;
+    fs::create_directories(directory_, error);
+    if (error) throw IoError(str(directory_.string(), ": cannot create directory: ", error.message()));
+    if (::access(directory_.c_str(), W_OK) != 0) throw IoError(str(directory_.string(), ": the directory is not writable"));
+    if (options_.overwrite) {
+      for (const char* name : kFiles) fs::remove(directory_ / name, error);
+    }
+    fs::remove(directory_ / "summary.json", error);
+    write_file_atomically(directory_ / "config.toml", dump(config_));
+    metrics_ = reopen("metrics.csv", kMetricsHeader, steps_done);
+    timing_ = reopen("timing.csv", kTimingHeader, steps_done);
+    if (steps_done > 0) {
+      for (const auto& loss : read_csv(directory_ / "metrics.csv").numbers("loss")) losses_.push_back(loss.value_or(std::nan("")));
+      if (static_cast<int64_t>(losses_.size()) != steps_done) {
+        throw IoError(str((directory_ / "metrics.csv").string(), ": has ", losses_.size(), " rows up to step ", steps_done, " of the checkpoint"));
+      }
+    }
+  }
+
+  // Keeps the rows up to the checkpoint; what a killed run wrote after it is written again.
+  LineFile reopen(const char* name, const char* header, int64_t steps_done) const {
+    const fs::path path = directory_ / name;
+    std::string kept = options_.resume && fs::exists(path) ? cut_rows_after(read_file(path), steps_done) : "";
+    if (kept.empty()) kept = header;
+    write_file_atomically(path, kept);
+    return LineFile(path);
+  }
+
+  void train(Trainer& trainer) {
+    Progress progress(config_.steps, trainer.steps_done(), !options_.quiet);
+    while (trainer.steps_done() < config_.steps && !interrupted_) {
+      const int64_t tokens_before = trainer.tokens_seen();
+      const auto start = std::chrono::steady_clock::now();
+      const StepResult step = trainer.step();
+      const double seconds = seconds_since(start);
+      seconds_ += seconds;
+      tokens_ += step.tokens - tokens_before;
+      losses_.push_back(step.loss);
+      trouble_ = step.trouble;
+
+      std::optional<double> validation;
+      if (trouble_.empty() && config_.eval_every > 0 && step.step % config_.eval_every == 0) validation = evaluate(trainer);
+      metrics_.append(csv_row(step.step, step.tokens, step.lr, step.loss, validation, step.grad_norm, step.param_norm, step.update_norm));
+      const double speed = static_cast<double>(step.tokens - tokens_before) / seconds;
+      timing_.append(csv_row(step.step, seconds, speed));
+      progress.show(step.step, step.loss, speed);
+      if (!trouble_.empty()) break;
+      interrupted_ = options_.stop != nullptr && options_.stop();
+      if (config_.checkpoint_every > 0 && step.step % config_.checkpoint_every == 0 && step.step < config_.steps) save(trainer);
+    }
+    save(trainer);
+    if (trainer.steps_done() >= config_.steps) interrupted_ = false;  // the signal came during the last step
+  }
+
+  void save(Trainer& trainer) const { save_checkpoint(directory_ / "checkpoint.safetensors", trainer, dump(config_)); }
+
+  std::optional<double> evaluate(Trainer& trainer) const {
+    return corpus_.validation().empty() ? std::nullopt : std::optional(trainer.evaluate(config_.eval_batches));
+  }
+
+  RunOutcome finish(Trainer& trainer) {
+    RunOutcome outcome;
+    outcome.directory = directory_;
+    outcome.steps = static_cast<int64_t>(losses_.size());
+    outcome.verdict = judge(losses_, corpus_.context_free_entropy(), trouble_);
+    if (interrupted_ && outcome.verdict.name != "diverged") {
+      outcome.verdict = {"interrupted", str("after step ", trainer.steps_done(), " of ", config_.steps, "; go on with --resume")};
+    }
+    outcome.first_loss = losses_.empty() ? std::nan("") : losses_.front();
+    outcome.best_loss = std::nan("");
+    for (const double loss : losses_) {
+      if (std::isfinite(loss) && !(outcome.best_loss <= loss)) outcome.best_loss = loss;
+    }
+    outcome.final_loss = final_loss(losses_);
+    write_summary(trainer, outcome);
+    return outcome;
+  }
+
+  void write_summary(Trainer& trainer, const RunOutcome& outcome) {
+    const bool evaluated = outcome.verdict.name != "interrupted" && trouble_.empty();
+    const Cost cost = trainer.cost();
+    Json s = Json::object();
+    s.set("verdict", outcome.verdict.name);
+    s.set("reason", outcome.verdict.reason);
+    s.set("steps", outcome.steps);
+    s.set("first_loss", number_or_null(outcome.first_loss));
+    s.set("best_loss", number_or_null(outcome.best_loss));
+    s.set("final_loss", number_or_null(outcome.final_loss));
+    s.set("validation_loss", number_or_null(evaluated ? evaluate(trainer) : std::nullopt));
+    s.set("context_free_entropy", corpus_.context_free_entropy());
+    s.set("bigram_entropy", corpus_.bigram_entropy());
+    s.set("entropy_rate", number_or_null(corpus_.entropy_rate()));
+    s.set("vocabulary", corpus_.vocabulary());
+    s.set("parameters", cost.parameters);
+    s.set("flops_per_token", cost.flops_per_token);
+    s.set("tokens_per_second", number_or_null(finite(static_cast<double>(tokens_) / seconds_)));
+    s.set("threads", threads());
+    s.set("slots", trainer.slots());
+    s.set("kernels", kernels().name);
+    s.set("version", kVersion);
+    write_file_atomically(directory_ / "summary.json", dump_json(s, 2) + "\n");
+  }
+
+  const RunConfig& config_;
+  const RunOptions& options_;
+  fs::path directory_;
+  Corpus corpus_;
+  Batches batches_;
+  LineFile metrics_, timing_;
+  std::vector<double> losses_;
+  std::string trouble_;
+  bool interrupted_ = false;
+  double seconds_ = 0;
+  int64_t tokens_ = 0;
+};
+
+}  // namespace
+
+RunOutcome train_run(const RunConfig& config, const RunOptions& options) { return RunDirectory(config, options).run(); }
+
+TrainedRun load_trained_run(const fs::path& directory) {
+  TrainedRun run;
+  const fs::path path = directory / "checkpoint.safetensors";
+  if (fs::exists(directory) && !fs::exists(path)) throw IoError(str(directory.string(), ": holds no checkpoint.safetensors; has the run finished?"));
+  run.path = path.string();
+  run.file = read_safetensors(path);
+  run.config = resolve(parse_config(checkpoint_info(run.file, run.path).config, run.path, {}).settings);
+  return run;
+}
+
+void check_memory(const Cost& cost) {
+  const double have = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  if (cost.memory > have) {
+    throw Error(str("this model needs ", bytes(cost.memory), " of memory; this machine has ", bytes(have),
+                    ". Smaller batch, context, width or layers, or a larger train.accumulate, need less"));
+  }
+}
+
+}  // namespace normlab

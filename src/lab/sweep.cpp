@@ -1,0 +1,75 @@
+#include "lab/sweep.h"
+
+#include <algorithm>
+#include <set>
+
+#include "core/text.h"
+
+namespace normlab {
+
+namespace {
+
+// Letters, digits and a few signs stay; all else becomes '-', so that the name is a plain directory everywhere.
+std::string file_part(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-' || c == '+';
+    if (plain) out += c;
+    else if (c != '"' && c != '[' && c != ']') out += '-';
+  }
+  return out;
+}
+
+std::string text_of(RunConfig config, const std::string& key) {
+  for (const Field& f : fields(config)) {
+    if (f.key == key) return f.text();
+  }
+  return "";
+}
+
+// "model.norm" as "norm", unless another axis ends alike.
+std::string short_key(const std::string& key, const std::vector<SweepAxis>& axes) {
+  const auto leaf = [](const std::string& k) { return k.substr(k.rfind('.') + 1); };
+  const auto alike = std::count_if(axes.begin(), axes.end(), [&](const SweepAxis& a) { return leaf(a.key) == leaf(key); });
+  return alike > 1 ? key : leaf(key);
+}
+
+}  // namespace
+
+std::vector<SweepPoint> expand(const ConfigFile& file) {
+  std::size_t count = 1;
+  for (const SweepAxis& axis : file.sweep) {
+    for (const Setting& s : file.settings) {
+      if (s.key == axis.key && s.where.rfind("--set", 0) == 0) {
+        throw ConfigError(str(s.where, ": '", axis.key, "' is swept in the file (", axis.where, ")"));
+      }
+    }
+    if (axis.key == "run.name") throw ConfigError(str(axis.where, ": 'run.name' cannot be swept; runs are named by their values"));
+    count *= axis.values.size();
+    if (count > 100000) throw ConfigError(str(axis.where, ": the sweep has more than 100000 combinations"));
+  }
+  std::vector<SweepPoint> points;
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::vector<Setting> settings = file.settings;
+    std::size_t rest = i;
+    for (std::size_t a = file.sweep.size(); a-- > 0;) {
+      const SweepAxis& axis = file.sweep[a];
+      settings.push_back({axis.key, axis.values[rest % axis.values.size()], axis.where});
+      rest /= axis.values.size();
+    }
+    SweepPoint point{resolve(settings)};
+    std::vector<std::string> parts;
+    for (const SweepAxis& axis : file.sweep) {
+      parts.push_back(str(short_key(axis.key, file.sweep), "=", file_part(text_of(point.config, axis.key))));
+    }
+    point.config.name = join(parts, ",");
+    if (!names.insert(point.config.name).second) {
+      throw ConfigError(str(file.sweep.back().where, ": two combinations of the sweep are the same run: ", point.config.name));
+    }
+    points.push_back(std::move(point));
+  }
+  return points;
+}
+
+}  // namespace normlab

@@ -1,0 +1,18 @@
+// Sweeps: every combination of lists of values, each a run in its own directory.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "train/run_config.h"
+
+namespace normlab {
+
+struct SweepPoint {
+  RunConfig config;  // its name is a directory name made of the axes' values: "placement=post,warmup=0"
+};
+
+// All combinations, the last axis fastest, every one checked. A key that --set gives too is an error: one of the two would be ignored.
+std::vector<SweepPoint> expand(const ConfigFile& file);
+
+}  // namespace normlab

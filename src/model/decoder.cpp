@@ -1,0 +1,173 @@
+#include "core/text.h"
+#include "normlab/model.h"
+
+namespace normlab {
+
+double Wire::option(std::string_view name, double rule) const {
+  const double value = option_value(options, placement.options, name);
+  return value == value ? value : rule;  // NaN = auto
+}
+
+namespace {
+
+// Records one decoder; holds what all of its parts need.
+class Builder {
+ public:
+  Builder(Graph& graph, const ModelConfig& config)
+      : graph_(graph), config_(config), wire_(graph, config.norm, *config.placement, config.placement_options, config.layers) {}
+
+  Decoder build() {
+    const Placement& placement = *config_.placement;
+    Var x = embed();
+    Stream s = placement.start != nullptr ? placement.start(wire_, x) : Stream{x, {}};
+    for (int64_t layer = 0; layer < config_.layers; ++layer) {
+      const Graph::Scope scope(graph_, str("layers.", layer));
+      s = sublayer("attention", layer, 2 * layer, s, [this](Var in) { return attend(in); });
+      s = sublayer("ffn", layer, 2 * layer + 1, s, [this](Var in) { return feed_forward(in); });
+    }
+    wire_.layer = config_.layers;
+    x = placement.finish != nullptr ? placement.finish(wire_, s) : s.x;
+    const bool normed = config_.final_norm == FinalNorm::automatic ? placement.final_norm : config_.final_norm == FinalNorm::on;
+    if (normed) x = apply_norm(graph_, config_.norm, "final_norm", x);
+    Decoder decoder;
+    decoder.logits = head(x);
+    decoder.loss = cross_entropy(decoder.logits);
+    graph_.set_loss(decoder.loss);
+    return decoder;
+  }
+
+ private:
+  Var matrix(std::string_view name, Role role, int64_t out, int64_t in) {
+    const bool in_stack = role != Role::token_embedding && role != Role::position_embedding && role != Role::head;
+    const MatrixInfo info{role, in, out, config_.width, config_.layers, in_stack ? wire_.layer : -1};
+    const Draw draw = config_.init->matrix(info);
+    const Placement& p = *config_.placement;
+    const bool gains = config_.init->placement_gains && p.init_gain != nullptr;
+    ParamSpec spec;
+    spec.name = graph_.path(name);
+    spec.shape = {out, in};
+    spec.role = role;
+    spec.fill = draw.fill;
+    spec.std = draw.std * (gains ? p.init_gain(info, config_.placement_options) : 1.0);
+    return graph_.param(spec);
+  }
+
+  // x W^T (+ b), parameters `name`.weight and `name`.bias.
+  Var project(std::string_view name, Role role, Var x, int64_t out) {
+    const Graph::Scope scope(graph_, name);
+    const Var weight = matrix("weight", role, out, x.shape().cols());
+    Var bias;
+    if (config_.bias && role != Role::head) {
+      ParamSpec spec;
+      spec.name = graph_.path("bias");
+      spec.shape = {out};
+      bias = graph_.param(spec);
+    }
+    return linear(x, weight, bias);
+  }
+
+  Var embed() {
+    Var x;
+    {
+      const Graph::Scope scope(graph_, "embedding.token");
+      x = embedding(graph_, matrix("weight", Role::token_embedding, config_.vocabulary, config_.width));
+    }
+    if (config_.position == Position::learned) {
+      const Graph::Scope scope(graph_, "embedding.position");
+      x = add_positions(x, matrix("weight", Role::position_embedding, config_.context, config_.width));
+    } else if (config_.position == Position::sinusoidal) {
+      x = add_sinusoids(x);
+    }
+    return dropout(x, config_.dropout);
+  }
+
+  Stream sublayer(std::string_view name, int64_t layer, int64_t index, Stream s, const Branch& branch) {
+    const Graph::Scope scope(graph_, name);
+    wire_.layer = layer;
+    wire_.sublayer = index;
+    int calls = 0;
+    Branch counted = [&](Var x) {
+      ++calls;
+      return dropout(branch(x), config_.dropout);  // residual dropout: Vaswani et al. 2017, section 5.4
+    };
+    s = config_.placement->sublayer(wire_, s, counted);
+    if (calls != 1) graph_.fail(str("placement '", config_.placement->name, "' calls the branch ", calls, " times, not once"));
+    return s;
+  }
+
+  Var attend(Var x) {
+    const int64_t head_width = config_.width / config_.heads;
+    Var q = project("q", Role::query, x, config_.width);
+    Var k = project("k", Role::key, x, config_.kv_heads * head_width);
+    const Var v = project("v", Role::value, x, config_.kv_heads * head_width);
+    if (config_.qk_norm.def != nullptr) {  // per head, before the rotation
+      q = graph_.merge(apply_norm(graph_, config_.qk_norm, "q_norm", graph_.split(q, config_.heads)));
+      k = graph_.merge(apply_norm(graph_, config_.qk_norm, "k_norm", graph_.split(k, config_.kv_heads)));
+    }
+    if (config_.position == Position::rope) {
+      q = rope(q, config_.heads);
+      k = rope(k, config_.kv_heads);
+    }
+    return project("out", Role::attention_out, attention(q, k, v, config_.heads, config_.kv_heads), config_.width);
+  }
+
+  Var feed_forward(Var x) {
+    const bool gated = config_.ffn == Ffn::swiglu || config_.ffn == Ffn::geglu;
+    Var hidden = project("up", Role::ffn_up, x, config_.ffn_width);
+    if (gated) {
+      // Shazeer 2020: f(x W_gate) * (x W_up)
+      const Var gate = project("gate", Role::ffn_gate, x, config_.ffn_width);
+      hidden = multiply(activation(gate, config_.ffn == Ffn::swiglu ? Activation::silu : Activation::gelu), hidden);
+    } else {
+      hidden = activation(hidden, plain_activation());
+    }
+    return project("down", Role::ffn_down, hidden, config_.width);
+  }
+
+  Activation plain_activation() const {
+    switch (config_.ffn) {
+      case Ffn::relu: return Activation::relu;
+      case Ffn::gelu_tanh: return Activation::gelu_tanh;
+      case Ffn::silu: return Activation::silu;
+      default: return Activation::gelu;
+    }
+  }
+
+  Var head(Var x) {
+    if (config_.tie_embeddings) return linear(x, graph_.shared_param("embedding.token.weight"), {});
+    return project("head", Role::head, x, config_.vocabulary);
+  }
+
+  Graph& graph_;
+  const ModelConfig& config_;
+  Wire wire_;
+};
+
+}  // namespace
+
+Decoder build_decoder(Graph& graph, const ModelConfig& config) {
+  if (config.width % config.heads != 0) graph.fail(str("width ", config.width, " does not divide into ", config.heads, " heads"));
+  if (config.heads % config.kv_heads != 0) {
+    graph.fail(str(config.heads, " heads do not divide into ", config.kv_heads, " kv heads"));
+  }
+  return Builder(graph, config).build();
+}
+
+std::vector<std::string> model_warnings(const ModelConfig& config) {
+  std::vector<std::string> warnings;
+  if (config.norm.def != nullptr && config.norm.def->reach != Reach::token) {
+    warnings.push_back(str("norm '", config.norm.def->name, "' looks across positions: in this causal model future tokens leak into the prediction",
+                           config.norm.def->reach == Reach::batch ? " while training, so training loss is too good and evaluation differs" : ", so its loss is too good"));
+  }
+  if (config.placement->init_gain != nullptr && !config.init->placement_gains) {
+    warnings.push_back(str("init '", config.init->name, "' leaves out the gains of placement '", config.placement->name, "' (",
+                           config.placement->init_rule, "); init = \"auto\" applies them"));
+  }
+  return warnings;
+}
+
+bool needs_whole_batch(const ModelConfig& config) {
+  return config.norm.def != nullptr && config.norm.def->reach == Reach::batch;
+}
+
+}  // namespace normlab

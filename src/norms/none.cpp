@@ -1,0 +1,14 @@
+// No norm: the control.
+#include "normlab/norm.h"
+
+namespace normlab {
+
+extern const NormDef no_norm;
+const NormDef no_norm = {
+    .name = "none",
+    .formula = "x",
+    .source = "control",
+    .define = [](const NormSite&, Var x) { return x; },
+};
+
+}  // namespace normlab

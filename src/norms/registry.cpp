@@ -1,0 +1,34 @@
+// Every norm by name, one line each. The list is explicit: objects that register themselves are dropped by static linking.
+#include "normlab/norm.h"
+
+#define NORMLAB_NORMS(X) \
+  X(layernorm)           \
+  X(rmsnorm)             \
+  X(batchnorm)           \
+  X(groupnorm)           \
+  X(instancenorm)        \
+  X(no_norm)
+
+namespace normlab {
+
+#define X(norm) extern const NormDef norm;
+NORMLAB_NORMS(X)
+#undef X
+
+const std::vector<const NormDef*>& all_norms() {
+  static const std::vector<const NormDef*> norms = {
+#define X(norm) &norm,
+      NORMLAB_NORMS(X)
+#undef X
+  };
+  return norms;
+}
+
+const NormDef* find_norm(std::string_view name) {
+  for (const NormDef* norm : all_norms()) {
+    if (norm->name == name) return norm;
+  }
+  return nullptr;
+}
+
+}  // namespace normlab

@@ -1,0 +1,77 @@
+// loss = sum over valid targets of (log sum exp(z) - z[target]), in nats;  dz = (softmax(z) - onehot(target)) dloss, 0 on ignored rows.
+#include <cmath>
+
+#include "core/text.h"
+#include "normlab/ops.h"
+#include "ops/rows.h"
+
+namespace normlab {
+
+namespace {
+
+class CrossEntropy final : public Op {
+ public:
+  explicit CrossEntropy(int64_t rows) : rows_(rows) {}
+  std::string_view name() const override { return "cross_entropy"; }
+  int64_t saved() const override { return rows_; }    // log sum exp of each row
+  int64_t scratch() const override { return rows_; }  // loss of each row
+
+  void forward(const OpContext& c) const override {
+    const ConstView z = c.in(0);
+    real* losses = c.scratch();
+    for_row_blocks(z.rows, [&](int64_t first, int64_t last) {
+      for (int64_t r = first; r < last; ++r) {
+        const int32_t target = c.pass.targets[r];
+        if (target < 0) {
+          losses[r] = 0;
+          continue;
+        }
+        const real* row = z.row(r);
+        // The largest of a row with a NaN in it must be NaN, so that divergence shows.
+        double largest = static_cast<double>(row[0]), sum = 0;
+        for (int64_t j = 1; j < z.cols; ++j) {
+          if (!(static_cast<double>(row[j]) <= largest)) largest = static_cast<double>(row[j]);
+        }
+        for (int64_t j = 0; j < z.cols; ++j) sum += std::exp(static_cast<double>(row[j]) - largest);
+        const double log_sum = std::log(sum) + largest;
+        c.saved()[r] = static_cast<real>(log_sum);
+        losses[r] = static_cast<real>(log_sum - static_cast<double>(row[target]));
+      }
+    });
+    *c.out().data = static_cast<real>(kernels().sum(z.rows, losses));
+  }
+
+  void backward(const OpContext& c) const override {
+    const ConstView z = c.in(0);
+    const Gradient dz = c.grad(0);
+    const real dloss = *c.grad_out().data;
+    for_row_blocks(z.rows, [&](int64_t first, int64_t last) {
+      for (int64_t r = first; r < last; ++r) {
+        const int32_t target = c.pass.targets[r];
+        real* to = dz.view.row(r);
+        if (target < 0) {
+          if (!dz.accumulate) std::fill(to, to + z.cols, real(0));
+          continue;
+        }
+        const real* row = z.row(r);
+        const real log_sum = c.saved()[r];
+        for (int64_t j = 0; j < z.cols; ++j) {
+          const real slope = dloss * (std::exp(row[j] - log_sum) - (j == target ? real(1) : real(0)));
+          to[j] = (dz.accumulate ? to[j] : real(0)) + slope;
+        }
+      }
+    });
+  }
+
+ private:
+  int64_t rows_;
+};
+
+}  // namespace
+
+Var cross_entropy(Var logits) {
+  if (logits.shape().rank() != 3) logits.graph->fail(str("cross entropy needs (B, T, V), not ", logits.shape().text()));
+  return logits.graph->append(std::make_unique<CrossEntropy>(logits.shape().rows()), {logits}, {1});
+}
+
+}  // namespace normlab

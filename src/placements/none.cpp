@@ -1,0 +1,19 @@
+// Residual branches without any norm: the control.
+#include "normlab/placement.h"
+
+namespace normlab {
+
+extern const Placement no_placement;
+const Placement no_placement = {
+    .name = "none",
+    .formula = "x <- x + F(x)",
+    .source = "control",
+    .init_rule = "none",
+    .final_norm = false,
+    .sublayer = [](Wire&, Stream s, Branch& f) {
+      s.x = add(s.x, f(s.x));
+      return s;
+    },
+};
+
+}  // namespace normlab

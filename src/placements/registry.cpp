@@ -1,0 +1,33 @@
+// Every placement by name, one line each.
+#include "normlab/placement.h"
+
+#define NORMLAB_PLACEMENTS(X) \
+  X(post)                     \
+  X(pre)                      \
+  X(deepnorm)                 \
+  X(sandwich)                 \
+  X(no_placement)
+
+namespace normlab {
+
+#define X(placement) extern const Placement placement;
+NORMLAB_PLACEMENTS(X)
+#undef X
+
+const std::vector<const Placement*>& all_placements() {
+  static const std::vector<const Placement*> placements = {
+#define X(placement) &placement,
+      NORMLAB_PLACEMENTS(X)
+#undef X
+  };
+  return placements;
+}
+
+const Placement* find_placement(std::string_view name) {
+  for (const Placement* placement : all_placements()) {
+    if (placement->name == name) return placement;
+  }
+  return nullptr;
+}
+
+}  // namespace normlab

@@ -1,0 +1,176 @@
+#include <algorithm>
+#include <cmath>
+
+#include "core/text.h"
+#include "report/chart_axes.h"
+#include "report/chart_text.h"
+#include "report/compare.h"
+
+namespace normlab {
+
+namespace {
+
+// The steps at which every run has a value of the metric.
+std::vector<double> common_steps(const std::vector<Curve>& curves) {
+  std::vector<double> common = curves.front().steps;
+  for (const Curve& curve : curves) {
+    std::vector<double> both;
+    std::set_intersection(common.begin(), common.end(), curve.steps.begin(), curve.steps.end(),
+                          std::back_inserter(both));
+    common = std::move(both);
+  }
+  return common;
+}
+
+// The curve at the given steps only, all of which it has.
+Curve at_steps(const Curve& curve, const std::vector<double>& steps) {
+  Curve part;
+  for (std::size_t i = 0; i < curve.steps.size(); ++i) {
+    if (!std::binary_search(steps.begin(), steps.end(), curve.steps[i])) continue;
+    part.steps.push_back(curve.steps[i]);
+    part.values.push_back(curve.values[i]);
+  }
+  return part;
+}
+
+std::vector<Curve> curves_of(const std::vector<Run>& runs, std::string_view metric) {
+  std::vector<Curve> curves;
+  for (const Run& run : runs) curves.push_back(run_curve(run, metric));
+  return curves;
+}
+
+bool same_end(const std::vector<Curve>& curves) {
+  return std::all_of(curves.begin(), curves.end(), [&](const Curve& curve) {
+    return curve.steps.empty() == curves.front().steps.empty() &&
+           (curve.steps.empty() || curve.steps.back() == curves.front().steps.back());
+  });
+}
+
+std::string cut(const std::string& text, std::size_t most) {
+  if (text_length(text) <= most) return text;
+  std::string start = text;
+  while (text_length(start) >= most) {
+    while (start.size() > 1 && (static_cast<unsigned char>(start.back()) & 0xc0) == 0x80) start.pop_back();
+    start.pop_back();
+  }
+  return start + "…";
+}
+
+bool is_numeric(const std::string& cell) {
+  return cell == "-" || parse_double(cell) || cell.rfind("−", 0) == 0 || cell.find("×10") != std::string::npos ||
+         cell.rfind("10", 0) == 0;
+}
+
+}  // namespace
+
+std::string table_number(std::optional<double> value) {
+  if (!value) return "-";
+  const double size = std::abs(*value);
+  const bool plain = *value == 0 || (size >= 1e-3 && size < 1e5) || !std::isfinite(*value);
+  return plain ? fixed(*value, 4) : short_number(*value);
+}
+
+std::vector<std::vector<std::string>> compare_rows(const std::vector<Run>& runs, std::string_view metric) {
+  const std::vector<Curve> curves = curves_of(runs, metric);
+  const std::vector<double> common = common_steps(curves);
+  const std::vector<std::string> keys = compare_configs(runs).different;
+  const bool other_metric = metric != "loss" && metric != "val_loss";
+  const bool at_common = !same_end(curves) && !common.empty();
+
+  std::vector<std::vector<std::string>> rows = {
+      {"run", "verdict", "steps", "first loss", "best loss", "final loss", "val loss"}};
+  if (other_metric) rows[0].push_back(str("final ", metric));
+  if (at_common) rows[0].push_back(str(metric, " at ", step_text(common.back())));
+  rows[0].insert(rows[0].end(), keys.begin(), keys.end());
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const Run& run = runs[i];
+    const CurveFacts loss = curve_facts(run_curve(run, "loss"));
+    std::vector<std::string> row = {run.name, run.verdict, run.steps.empty() ? "0" : step_text(run.steps.back())};
+    for (const double value : {loss.first, loss.best, loss.last}) row.push_back(table_number(value));
+    row.push_back(table_number(run.validation_loss));
+    if (other_metric) row.push_back(table_number(curve_facts(curves[i]).last));
+    if (at_common) row.push_back(table_number(curve_facts(at_steps(curves[i], common)).last));
+    for (const std::string& key : keys) {
+      const auto found = run.config.find(key);
+      row.push_back(found == run.config.end() ? "-" : found->second);
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::vector<std::string> compare_notes(const std::vector<Run>& runs, std::string_view metric) {
+  const std::vector<Curve> curves = curves_of(runs, metric);
+  const std::vector<double> common = common_steps(curves);
+  std::vector<std::string> notes, ends;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    ends.push_back(str(runs[i].name, " ", curves[i].steps.empty() ? "has none" : step_text(curves[i].steps.back())));
+  }
+  const bool different_ends = !same_end(curves);
+  if (different_ends) notes.push_back(str("The last steps with ", metric, " differ: ", join(ends, ", "), "."));
+  const bool different_steps = std::any_of(curves.begin(), curves.end(),
+                                           [&](const Curve& curve) { return curve.steps != curves.front().steps; });
+  if (different_steps && common.empty()) {
+    notes.push_back(str("No step has ", metric, " in all runs: final values are not taken at the same place."));
+  } else if (different_ends) {
+    const std::string what = common.size() == 1
+                                 ? "the value at the only step"
+                                 : str("the mean over the last ", std::min<std::size_t>(20, common.size()), " of the ",
+                                       common.size(), " steps");
+    notes.push_back(str(metric, " at ", step_text(common.back()), " is ", what,
+                        " that all runs have; final values are those at each run's own end."));
+  } else if (different_steps) {
+    notes.push_back(str("The runs do not have the same steps: ", common.size(), " are in all of them."));
+  }
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    std::optional<double> from;
+    const std::string text = non_finite_text(curves[i], from);
+    if (!text.empty()) notes.push_back(str(runs[i].name, ": ", metric, " ", text, "."));
+  }
+  return notes;
+}
+
+std::string compare_table(const std::vector<Run>& runs, std::string_view metric) {
+  std::vector<std::vector<std::string>> rows = compare_rows(runs, metric);
+  std::string text;
+  std::vector<std::size_t> widths(rows[0].size());
+  std::vector<bool> right(rows[0].size(), true);
+  for (std::vector<std::string>& row : rows) {
+    for (std::size_t column = 0; column < row.size(); ++column) {
+      if (column > 0) row[column] = cut(row[column], 28);  // never the name: it is what tells runs apart
+      widths[column] = std::max(widths[column], text_length(row[column]));
+      if (&row != &rows[0] && !is_numeric(row[column])) right[column] = false;
+    }
+  }
+  right[0] = right[1] = false;
+  for (const std::vector<std::string>& row : rows) {
+    std::string line;
+    for (std::size_t column = 0; column < row.size(); ++column) {
+      const std::string blanks(widths[column] - text_length(row[column]), ' ');
+      line += str(column == 0 ? "" : "  ", right[column] ? blanks + row[column] : row[column] + blanks);
+    }
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
+  }
+  for (const std::string& note : compare_notes(runs, metric)) text += str("note: ", note, "\n");
+  return text;
+}
+
+std::string compare_csv(const std::vector<Run>& runs, std::string_view metric) {
+  std::vector<std::string> header = {"step"};
+  std::map<double, std::vector<std::optional<double>>> rows;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    header.push_back(runs[i].name);
+    const Curve curve = run_curve(runs[i], metric);
+    for (const double step : runs[i].steps) rows[step].resize(runs.size());
+    for (std::size_t at = 0; at < curve.steps.size(); ++at) rows[curve.steps[at]][i] = curve.values[at];
+  }
+  std::string text = csv_row(header);
+  for (const auto& [step, values] : rows) {
+    std::vector<std::string> cells = {step_text(step)};
+    for (const std::optional<double>& value : values) cells.push_back(csv_cell(value));
+    text += csv_row(cells);
+  }
+  return text;
+}
+
+}  // namespace normlab

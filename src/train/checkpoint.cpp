@@ -1,0 +1,75 @@
+#include "train/checkpoint.h"
+
+#include "core/text.h"
+
+namespace normlab {
+
+namespace {
+
+std::string state_name(int state, const std::string& name) { return str("optimizer.", state, ".", name); }
+
+SafetensorsFile weights(const ParamStore& store, const std::string& config) {
+  SafetensorsFile file;
+  file.metadata["format"] = "normlab";
+  file.metadata["config"] = config;
+  for (int p = 0; p < store.count(); ++p) file.tensors.push_back({store.spec(p).name, store.spec(p).shape, store.value(p), {}});
+  return file;
+}
+
+int64_t counter(const SafetensorsFile& file, const std::string& path, const std::string& key) {
+  const auto at = file.metadata.find(key);
+  const auto value = at == file.metadata.end() ? std::nullopt : parse_int(at->second);
+  if (!value || *value < 0) throw IoError(str(path, ": not a checkpoint of a run: '", key, "' is missing"));
+  return *value;
+}
+
+}  // namespace
+
+void save_checkpoint(const std::filesystem::path& path, Trainer& trainer, const std::string& config) {
+  const ParamStore& store = trainer.params();
+  SafetensorsFile file = weights(store, config);
+  file.metadata["step"] = std::to_string(trainer.steps_done());
+  file.metadata["tokens"] = std::to_string(trainer.tokens_seen());
+  for (int s = 0; s < trainer.optimizer().states(); ++s) {
+    for (int p = 0; p < store.count(); ++p) {
+      if (!store.spec(p).trainable) continue;
+      file.tensors.push_back({state_name(s, store.spec(p).name), store.spec(p).shape,
+                              trainer.optimizer().state(s).data() + store.offset(p), {}});
+    }
+  }
+  write_safetensors(path, file);
+}
+
+CheckpointInfo checkpoint_info(const SafetensorsFile& file, const std::string& path) {
+  CheckpointInfo info;
+  info.step = counter(file, path, "step");
+  info.tokens = counter(file, path, "tokens");
+  const auto config = file.metadata.find("config");
+  if (config == file.metadata.end()) throw IoError(str(path, ": not a checkpoint of a run: 'config' is missing"));
+  info.config = config->second;
+  return info;
+}
+
+void load_checkpoint(const SafetensorsFile& file, const std::string& path, Trainer& trainer) {
+  const CheckpointInfo info = checkpoint_info(file, path);
+  ParamStore& store = trainer.params();
+  load_weights(file, path, store);
+  for (int s = 0; s < trainer.optimizer().states(); ++s) {
+    for (int p = 0; p < store.count(); ++p) {
+      if (!store.spec(p).trainable) continue;
+      copy_tensor(file, path, state_name(s, store.spec(p).name), store.spec(p).shape,
+                  trainer.optimizer().state(s).data() + store.offset(p));
+    }
+  }
+  trainer.restore(info.step, info.tokens);
+}
+
+void load_weights(const SafetensorsFile& file, const std::string& path, ParamStore& store) {
+  for (int p = 0; p < store.count(); ++p) copy_tensor(file, path, store.spec(p).name, store.spec(p).shape, store.value(p));
+}
+
+void save_weights(const std::filesystem::path& path, const ParamStore& store, const std::string& config) {
+  write_safetensors(path, weights(store, config));
+}
+
+}  // namespace normlab

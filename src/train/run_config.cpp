@@ -1,0 +1,310 @@
+#include "train/run_config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/files.h"
+#include "core/text.h"
+
+namespace normlab {
+
+namespace {
+
+[[noreturn]] void fail(const std::string& where, std::string_view what) { throw ConfigError(str(where, ": ", what)); }
+
+std::string where_of(std::string_view file, Place place) { return str(file, ":", place.line, ":", place.column); }
+
+// The value as the user wrote it, for messages.
+std::string shown(const Toml& value) {
+  switch (value.kind) {
+    case Toml::Kind::kString: return toml_string(value.string.substr(0, 60));
+    case Toml::Kind::kInteger: return std::to_string(value.integer);
+    case Toml::Kind::kFloat: return toml_number(value.number);
+    case Toml::Kind::kBoolean: return value.boolean ? "true" : "false";
+    default: return std::string(value.kind_name());
+  }
+}
+
+// ---- reading -----------------------------------------------------------------------------------------------------------
+
+void collect(const Toml& table, const std::string& prefix, std::string_view file, ConfigFile& out) {
+  for (const TomlEntry& entry : table.entries) {
+    const std::string key = prefix.empty() ? entry.key : str(prefix, ".", entry.key);
+    const std::string where = where_of(file, entry.place);
+    if (prefix.empty() && entry.key == "sweep") {
+      if (entry.value.kind != Toml::Kind::kTable) fail(where, "'sweep' must be a table of lists");
+      for (const TomlEntry& axis : entry.value.entries) {
+        const std::string at = where_of(file, axis.place);
+        if (axis.value.kind != Toml::Kind::kArray || axis.value.items.empty()) {
+          fail(at, str("sweep key ", quote(axis.key), " must be a list of one or more values",
+                       axis.value.kind == Toml::Kind::kTable ? "; put keys with dots in quotes: \"model.norm\" = [...]" : ""));
+        }
+        out.sweep.push_back({axis.key, axis.value.items, at});
+      }
+    } else if (entry.value.kind == Toml::Kind::kTable) {
+      collect(entry.value, key, file, out);
+    } else {
+      out.settings.push_back({key, entry.value, where});
+    }
+  }
+}
+
+// ---- applying ----------------------------------------------------------------------------------------------------------
+
+std::string range(const Field& f) {
+  const bool integral = std::holds_alternative<int64_t*>(f.value) || f.whole;
+  const auto bound = [&](double x) { return integral && std::abs(x) < 9e18 ? std::to_string(static_cast<int64_t>(x)) : number(x); };
+  if (f.max >= 9e18) return str("at least ", bound(f.min));
+  return str("from ", bound(f.min), " to ", bound(f.max));
+}
+
+double number_in_range(const Field& f, const Toml& value, const std::string& where, std::string_view expected) {
+  if (value.kind != Toml::Kind::kInteger && value.kind != Toml::Kind::kFloat) {
+    fail(where, str("'", f.key, "' must be ", expected, ", not ", shown(value)));
+  }
+  if (!(value.number >= f.min && value.number <= f.max)) {
+    fail(where, str("'", f.key, "' must be ", range(f), ", not ", shown(value)));
+  }
+  return value.number;
+}
+
+void assign(const Field& f, const Toml& value, const std::string& where) {
+  const auto wrong = [&](std::string_view expected) { fail(where, str("'", f.key, "' must be ", expected, ", not ", shown(value))); };
+  if (auto* const* to = std::get_if<int64_t*>(&f.value)) {
+    if (value.kind != Toml::Kind::kInteger) wrong("an integer");
+    number_in_range(f, value, where, "an integer");
+    **to = value.integer;
+  } else if (auto* const* flag = std::get_if<bool*>(&f.value)) {
+    if (value.kind != Toml::Kind::kBoolean) wrong("true or false");
+    **flag = value.boolean;
+  } else if (auto* const* text = std::get_if<std::string*>(&f.value)) {
+    if (value.kind != Toml::Kind::kString) wrong("a string in quotes");
+    if (!f.choices.empty() && std::find(f.choices.begin(), f.choices.end(), value.string) == f.choices.end()) {
+      fail(where, str("'", f.key, "' is ", quote(value.string), did_you_mean(value.string, f.choices), "; expected one of: ",
+                      join(f.choices, ", ")));
+    }
+    **text = value.string;
+  } else if (auto* const* pair = std::get_if<std::array<double, 2>*>(&f.value)) {
+    if (value.kind != Toml::Kind::kArray || value.items.size() != 2) wrong("a list of two numbers");
+    for (std::size_t i = 0; i < 2; ++i) (**pair)[i] = number_in_range(f, value.items[i], where, "a list of two numbers");
+  } else {
+    double& to_number = *std::get<double*>(f.value);
+    if (f.allows_auto && value.kind == Toml::Kind::kString && value.string == "auto") {
+      to_number = std::numeric_limits<double>::quiet_NaN();
+    } else if (f.on_off) {
+      if (value.kind != Toml::Kind::kBoolean) wrong("true or false");
+      to_number = value.boolean ? 1 : 0;
+    } else if (f.whole && value.kind != Toml::Kind::kInteger) {
+      wrong(f.allows_auto ? "an integer or \"auto\"" : "an integer");
+    } else {
+      to_number = number_in_range(f, value, where, f.allows_auto ? "a number or \"auto\"" : "a number");
+    }
+  }
+}
+
+// Every key any norm or placement could take, to tell a foreign option from a typing error.
+std::string owner_of_option(const std::string& key, const RunConfig& c) {
+  for (const NormDef* norm : all_norms()) {
+    for (const OptionSpec& o : norm->options) {
+      if (key == str("norm.", o.name)) return str("norm '", c.norm, "' does not read '", key, "' (norm '", norm->name, "' does)");
+    }
+  }
+  for (const Placement* p : all_placements()) {
+    for (const OptionSpec& o : p->options) {
+      if (key == str("placement.", o.name)) {
+        return str("placement '", c.placement, "' does not read '", key, "' (placement '", p->name, "' does)");
+      }
+    }
+  }
+  return "";
+}
+
+void check_combinations(const RunConfig& c, const std::map<std::string, std::string>& where) {
+  const auto complain = [&](const std::string& key, std::string_view what) {
+    const auto at = where.find(key);
+    throw ConfigError(at == where.end() ? std::string(what) : str(at->second, ": ", what));
+  };
+  const auto given = [&](const std::string& key) { return where.count(key) > 0; };
+  if (c.width % c.heads != 0) complain("model.heads", str("'model.width' (", c.width, ") must be a multiple of 'model.heads' (", c.heads, ")"));
+  if (c.heads % c.kv_heads != 0) {
+    complain("model.kv_heads", str("'model.heads' (", c.heads, ") must be a multiple of 'model.kv_heads' (", c.kv_heads, ")"));
+  }
+  if (c.position == "rope" && c.width / c.heads % 2 != 0) {
+    complain("model.position", str("rotary positions need heads of even width, not ", c.width / c.heads));
+  }
+  if (c.batch % c.accumulate != 0) {
+    complain("train.accumulate", str("'train.batch' (", c.batch, ") must be a multiple of 'train.accumulate' (", c.accumulate, ")"));
+  }
+  if (c.slots > 0 && c.batch / c.accumulate % c.slots != 0) {
+    complain("train.slots", str("a micro-batch of ", c.batch / c.accumulate, " sequences does not divide into ", c.slots, " slots"));
+  }
+  const NormDef& norm = *find_norm(c.norm);
+  if (norm.reach == Reach::batch && c.slots > 1) {
+    complain("train.slots", str("norm '", c.norm, "' needs the whole batch in one slot; leave 'train.slots' at 0"));
+  }
+  if (c.min_lr > c.lr) complain("train.min_lr", str("'train.min_lr' (", c.min_lr, ") must not exceed 'train.lr' (", c.lr, ")"));
+  const ScheduleDef& schedule = *find_schedule(c.schedule);
+  if (c.min_lr > 0 && !schedule.uses_min_lr) complain("train.min_lr", str("schedule '", c.schedule, "' does not read 'train.min_lr'"));
+  if (c.warmup > c.steps && schedule.uses_steps) {
+    complain("train.warmup", str("'train.warmup' (", c.warmup, ") must not exceed 'train.steps' (", c.steps, ") with schedule '", c.schedule, "'"));
+  }
+  const OptimizerDef& optimizer = *find_optimizer(c.optimizer);
+  if (c.weight_decay > 0 && !optimizer.reads_weight_decay) {
+    complain("train.weight_decay", str("optimizer '", c.optimizer, "' does not read 'train.weight_decay'; adamw does"));
+  }
+  if (c.momentum > 0 && !optimizer.reads_momentum) complain("train.momentum", str("optimizer '", c.optimizer, "' does not read 'train.momentum'; sgd does"));
+  for (const char* key : {"train.betas", "train.eps"}) {
+    // Resolved configs name every key; only a value other than the default is a wish.
+    const bool standard = key == std::string("train.eps") ? c.adam_eps == 1e-8 : c.betas == std::array<double, 2>{0.9, 0.999};
+    if (given(key) && !optimizer.reads_betas && !standard) complain(key, str("optimizer '", c.optimizer, "' does not read '", key, "'"));
+  }
+  const bool file_source = c.data.source == "text" || c.data.source == "tokens";
+  if (file_source && c.data.path.empty()) complain("data.source", str("data source '", c.data.source, "' needs 'data.path'"));
+  if (!file_source && !c.data.path.empty()) complain("data.path", str("data source '", c.data.source, "' does not read 'data.path'"));
+  if (c.data.source == "markov" && c.data.branches > c.data.states) {
+    complain("data.branches", str("'data.branches' (", c.data.branches, ") must not exceed 'data.states' (", c.data.states, ")"));
+  }
+  if (c.name.empty() || c.name == "." || c.name == ".." || c.name.find('/') != std::string::npos || c.name.find('\0') != std::string::npos) {
+    complain("run.name", str("'run.name' must be a plain directory name, not ", quote(c.name)));
+  }
+}
+
+}  // namespace
+
+ConfigFile parse_config(std::string_view text, std::string_view name, const std::vector<std::string>& sets) {
+  ConfigFile out;
+  collect(parse_toml(text, name), "", name, out);
+  std::vector<std::string> seen;
+  for (const std::string& set : sets) {
+    const auto equals = set.find('=');
+    const std::string key(trim(std::string_view(set).substr(0, equals)));
+    if (equals == std::string::npos || key.empty()) {
+      throw UsageError(str("--set needs section.key=value, not ", quote(set)));
+    }
+    if (std::find(seen.begin(), seen.end(), key) != seen.end()) throw UsageError(str("--set ", key, " is given twice"));
+    seen.push_back(key);
+    const std::string_view value = trim(std::string_view(set).substr(equals + 1));
+    Toml parsed;
+    try {
+      parsed = parse_toml_value(value, str("--set ", key));
+    } catch (const ConfigError&) {
+      // A bare word is a string, so that nobody needs quotes inside quotes: --set model.norm=layernorm.
+      parsed = Toml();
+      parsed.kind = Toml::Kind::kString;
+      parsed.string = std::string(value);
+    }
+    out.settings.push_back({key, std::move(parsed), str("--set ", key)});
+  }
+  return out;
+}
+
+ConfigFile read_config(const std::filesystem::path& path, const std::vector<std::string>& sets) {
+  return parse_config(read_file(path), path.string(), sets);
+}
+
+RunConfig resolve(const std::vector<Setting>& settings) {
+  RunConfig c;
+  // Norm and placement first: they decide which options exist.
+  for (const char* key : {"model.norm", "model.placement"}) {
+    const std::vector<Field> list = fields(c);
+    const Field& field = *std::find_if(list.begin(), list.end(), [&](const Field& f) { return f.key == key; });
+    for (const Setting& s : settings) {
+      if (s.key == key) assign(field, s.value, s.where);
+    }
+  }
+  c.norm_options.clear();
+  c.placement_options.clear();
+  const std::vector<Field> list = fields(c);
+  std::map<std::string, std::string> where;
+  for (const Setting& s : settings) {
+    const auto field = std::find_if(list.begin(), list.end(), [&](const Field& f) { return f.key == s.key; });
+    if (field == list.end()) {
+      if (const std::string foreign = owner_of_option(s.key, c); !foreign.empty()) fail(s.where, foreign);
+      std::vector<std::string> keys;
+      for (const Field& f : list) keys.push_back(f.key);
+      const bool has_section = s.key.find('.') != std::string::npos;
+      fail(s.where, str("unknown key '", s.key, "'", did_you_mean(s.key, keys), has_section ? "" : "; keys stand in sections such as [model]"));
+    }
+    assign(*field, s.value, s.where);
+    where[s.key] = s.where;
+  }
+  if (c.kv_heads == 0) c.kv_heads = c.heads;
+  if (c.ffn_width == 0) c.ffn_width = 4 * c.width;
+  check_combinations(c, where);
+  return c;
+}
+
+std::string dump(const RunConfig& config, bool annotated) {
+  RunConfig c = config;
+  std::string out, section;
+  for (const Field& f : fields(c)) {
+    const auto dot = f.key.find('.');
+    const std::string of = f.key.substr(0, dot);
+    if (of != section) out += str(section.empty() ? "" : "\n", "[", of, "]\n");
+    section = of;
+    std::string line = str(f.key.substr(dot + 1), " = ", f.text());
+    if (annotated) {
+      line.resize(std::max<std::size_t>(line.size(), 28), ' ');
+      line += str("  # ", f.help, f.choices.empty() ? "" : str(": ", join(f.choices, " | ")));
+    }
+    out += line + "\n";
+  }
+  return out;
+}
+
+std::vector<Difference> differences(const RunConfig& a, const RunConfig& b) {
+  RunConfig first = a, second = b;
+  std::map<std::string, std::string> other;
+  for (const Field& f : fields(second)) other[f.key] = f.text();
+  std::vector<Difference> out;
+  for (const Field& f : fields(first)) {
+    const auto at = other.find(f.key);
+    const std::string theirs = at == other.end() ? "absent" : at->second;
+    if (theirs != f.text()) out.push_back({f.key, f.text(), theirs});
+    if (at != other.end()) other.erase(at);
+  }
+  for (const auto& [key, value] : other) out.push_back({key, "absent", value});
+  return out;
+}
+
+ModelConfig model_config(const RunConfig& c, int64_t vocabulary) {
+  static const std::map<std::string, Ffn> ffns = {{"relu", Ffn::relu}, {"gelu", Ffn::gelu}, {"gelu_tanh", Ffn::gelu_tanh},
+                                                  {"silu", Ffn::silu}, {"swiglu", Ffn::swiglu}, {"geglu", Ffn::geglu}};
+  static const std::map<std::string, Position> positions = {{"learned", Position::learned}, {"sinusoidal", Position::sinusoidal},
+                                                            {"rope", Position::rope}, {"none", Position::none}};
+  static const std::map<std::string, FinalNorm> finals = {
+      {"auto", FinalNorm::automatic}, {"on", FinalNorm::on}, {"off", FinalNorm::off}};
+  ModelConfig m;
+  m.layers = c.layers, m.width = c.width, m.heads = c.heads, m.kv_heads = c.kv_heads;
+  m.ffn_width = c.ffn_width, m.context = c.context, m.vocabulary = vocabulary;
+  m.ffn = ffns.at(c.activation), m.position = positions.at(c.position), m.final_norm = finals.at(c.final_norm);
+  const auto choice = [&](const std::string& name, const Options& options) {
+    const NormDef* def = find_norm(name);
+    return NormChoice{def, std::isnan(c.norm_eps) ? def->default_eps : c.norm_eps, c.norm_affine, c.norm_fused, options};
+  };
+  m.norm = choice(c.norm, c.norm_options);
+  if (c.qk_norm != "none") m.qk_norm = choice(c.qk_norm, c.qk_norm == c.norm ? c.norm_options : Options{});
+  m.placement = find_placement(c.placement);
+  m.placement_options = c.placement_options;
+  m.bias = c.bias, m.tie_embeddings = c.tie_embeddings, m.dropout = c.dropout, m.init = find_init(c.init);
+  return m;
+}
+
+TrainConfig train_config(const RunConfig& c) {
+  TrainConfig t;
+  t.batch = c.batch, t.accumulate = c.accumulate, t.slots = c.slots, t.clip = c.clip;
+  t.optimizer = find_optimizer(c.optimizer);
+  t.optimizer_config = {c.betas[0], c.betas[1], c.adam_eps, c.momentum, c.weight_decay};
+  t.schedule = find_schedule(c.schedule);
+  t.schedule_config = {c.lr, c.min_lr, c.warmup, c.steps};
+  return t;
+}
+
+DataConfig data_config(const RunConfig& c) {
+  DataConfig d = c.data;
+  d.seed = static_cast<uint64_t>(c.data_seed);
+  return d;
+}
+
+}  // namespace normlab

@@ -1,0 +1,39 @@
+// The safetensors file format (https://github.com/huggingface/safetensors, "Format"): 8 bytes little-endian header size, a JSON header
+// {"name": {"dtype", "shape", "data_offsets"}, "__metadata__": {text: text}}, then the tensors' bytes. fp32 only.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "normlab/shape.h"
+
+namespace normlab {
+
+struct TensorBytes {
+  std::string name;
+  Shape shape;
+  const real* data = nullptr;  // when writing
+  std::string values;          // when read: little-endian fp32
+};
+
+struct SafetensorsFile {
+  std::vector<TensorBytes> tensors;
+  std::map<std::string, std::string> metadata;
+
+  const TensorBytes* find(std::string_view name) const;
+};
+
+// Writes atomically. Metadata "checksum" is added: FNV-1a (64 bit) over header and data, itself counted as zeros.
+void write_safetensors(const std::filesystem::path& path, const SafetensorsFile& file);
+
+// Reads all of a file. Anything that is not a whole, sound file is an IoError naming the path; a checksum, where there is one, must hold.
+SafetensorsFile read_safetensors(const std::filesystem::path& path);
+SafetensorsFile parse_safetensors(std::string_view content, const std::string& name);
+
+// Copies a read tensor into `to` (count elements); IoError where the shape differs.
+void copy_tensor(const SafetensorsFile& file, const std::string& path, std::string_view name, const Shape& shape, real* to);
+
+}  // namespace normlab
