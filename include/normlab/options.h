@@ -1,6 +1,7 @@
 // Named numbers that a norm or a placement takes from its config section.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -10,16 +11,17 @@ namespace normlab {
 
 struct OptionSpec {
   std::string_view name;
-  double standard;  // the default; NaN stands for "auto": the owner's own rule, for example one by depth
+  double standard;  // the default; NaN where `rule` gives it
   double min, max;  // inclusive
   enum class Kind { number, integer, boolean } kind;
   std::string_view help;
+  double (*rule)(std::int64_t layers) = nullptr;  // what "auto" means: the paper's rule for N layers
 };
 
 // Values by name. Absent = the default.
 using Options = std::map<std::string, double, std::less<>>;
 
-// The value of `name`; NaN where it is "auto". The option must be declared in `specs`.
-double option_value(const Options& options, const std::vector<OptionSpec>& specs, std::string_view name);
+// The value of `name`, which must be declared in `specs`: the given one, else the rule's for `layers`, else the default.
+double option_value(const Options& options, const std::vector<OptionSpec>& specs, std::string_view name, std::int64_t layers = 0);
 
 }  // namespace normlab

@@ -37,8 +37,7 @@ class Wire {
   int64_t sublayer = 0;         // 0 .. 2 N - 1: attention, ffn, attention, ...
   // The configured norm at a site of this sub-layer: "norm_in" (before the branch), "norm_out" (after the branch, before the sum), "norm_post" (after the sum).
   Var norm(std::string_view site, Var x) const { return apply_norm(graph, norm_choice, site, x); }
-  // The placement's option; `rule` is used where the config says "auto".
-  double option(std::string_view name, double rule) const;
+  double option(std::string_view name) const;  // of the placement, from [placement]
 
  private:
   const NormChoice& norm_choice;

@@ -59,7 +59,8 @@ struct Product {
 
 // c (+)= a b + bias for Rows rows and the first `columns` <= Columns columns. ByColumns: a is stored [k][rows].
 template <unsigned Rows, unsigned Columns, bool ByColumns>
-void tile(const Product& p, const real* a, const real* b, int64_t columns, real* c, const real* bias) {
+[[gnu::noinline]] void tile(const Product& p, const real* a, const real* b, int64_t columns, real* c,
+                            const real* bias) {
   constexpr unsigned kVectors = Columns / kVector;
   const int64_t k = p.k, lda = p.lda, width = p.panel_width, ldc = p.ldc;
   if (p.accumulate)  // gradients come from far: fetch them while the products run

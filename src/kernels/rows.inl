@@ -73,7 +73,7 @@ inline void exp_block(real* x, real largest, real (&lane)[kLanes]) {
   }
 }
 
-void softmax(int64_t n, real* x) {
+[[gnu::flatten]] void softmax(int64_t n, real* x) {
   const int64_t whole = n - n % kLanes, rest = n % kLanes;
   real end[kLanes];  // the last numbers, filled up with -inf, whose exp is 0
   for (int l = 0; l < kLanes; ++l) end[l] = -kInfinity;

@@ -3,10 +3,7 @@
 
 namespace normlab {
 
-double Wire::option(std::string_view name, double rule) const {
-  const double value = option_value(options, placement.options, name);
-  return value == value ? value : rule;  // NaN = auto
-}
+double Wire::option(std::string_view name) const { return option_value(options, placement.options, name, layers); }
 
 namespace {
 

@@ -14,19 +14,18 @@ const Placement deepnorm = {
     .source = "Wang et al. 2022, arXiv:2203.00555",
     .init_rule = "beta = (8 N)^(-1/4) on value, attention out and ffn matrices",
     .final_norm = false,
-    .options = {{"alpha", NAN, 0, 1e6, OptionSpec::Kind::number, "factor on the stream; auto = (2 N)^(1/4)"},
-                {"beta", NAN, 0, 1e6, OptionSpec::Kind::number, "init gain; auto = (8 N)^(-1/4)"}},
+    .options = {{"alpha", NAN, 0, 1e6, OptionSpec::Kind::number, "factor on the stream; auto = (2 N)^(1/4)",
+                 [](int64_t layers) { return std::pow(2.0 * static_cast<double>(layers), 0.25); }},
+                {"beta", NAN, 0, 1e6, OptionSpec::Kind::number, "init gain; auto = (8 N)^(-1/4)",
+                 [](int64_t layers) { return std::pow(8.0 * static_cast<double>(layers), -0.25); }}},
     .sublayer = [](Wire& w, Stream s, Branch& f) {
-      const double alpha = w.option("alpha", std::pow(2.0 * static_cast<double>(w.layers), 0.25));
-      s.x = w.norm("norm_post", add(s.x, f(s.x), alpha));
+      s.x = w.norm("norm_post", add(s.x, f(s.x), w.option("alpha")));
       return s;
     },
     .init_gain = [](const MatrixInfo& m, const Options& options) {
       const bool scaled = m.role == Role::value || m.role == Role::attention_out || m.role == Role::ffn_up ||
                           m.role == Role::ffn_gate || m.role == Role::ffn_down;
-      if (!scaled) return 1.0;
-      const double beta = option_value(options, deepnorm.options, "beta");
-      return std::isnan(beta) ? std::pow(8.0 * static_cast<double>(m.layers), -0.25) : beta;
+      return scaled ? option_value(options, deepnorm.options, "beta", m.layers) : 1.0;
     },
 };
 

@@ -54,7 +54,7 @@ class ChartWriter {
     double first = std::numeric_limits<double>::infinity(), last = -first;
     for (const ChartSeries& series : chart_.series) {
       if (series.y.size() != series.x.size() || (!series.raw.empty() && series.raw.size() != series.x.size())) {
-        throw DataError(str("chart: series ", normlab::quoted(series.name), " has another number of x than of y"));
+        throw DataError(str("chart: series ", quote(series.name), " has another number of x than of y"));
       }
       for (const auto* values : {&series.y, &series.raw}) {
         std::copy_if(values->begin(), values->end(), std::back_inserter(all),

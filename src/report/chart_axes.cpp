@@ -162,7 +162,7 @@ VisibleRange visible_range(std::vector<double> values) {
 }
 
 double Axis::place(double value) const {
-  if (log) return std::log(value / low) / std::log(high / low);
+  if (log) return (std::log(value) - std::log(low)) / (std::log(high) - std::log(low));
   return (std::clamp(value, -kLargest, kLargest) - low) / (high - low);
 }
 

@@ -130,7 +130,7 @@ std::vector<Run> load_runs(const std::vector<fs::path>& paths, const ConfigReade
 
 Curve run_curve(const Run& run, std::string_view metric) {
   if (!run.metrics.has(metric)) {
-    throw IoError(str("run ", normlab::quoted(run.name, 200), " has no column ", normlab::quoted(metric),
+    throw IoError(str("run ", quote(run.name, 200), " has no column ", quote(metric),
                       did_you_mean(metric, run.metrics.columns), "; ", run.metrics.file, " has ",
                       join(run.metrics.columns, ", ")));
   }
@@ -197,12 +197,12 @@ ConfigKeys compare_configs(const std::vector<Run>& runs) {
     for (const auto& [key, value] : run.config) values[key].push_back(&value);
   }
   ConfigKeys keys;
-  for (const auto& [key, found] : values) {
-    if (key == "run.name") continue;
-    const bool same =
-        found.size() == configured &&
-        std::all_of(found.begin(), found.end(), [&](const std::string* value) { return *value == *found.front(); });
-    (same ? keys.same : keys.different).push_back(key);
+  for (const auto& entry : values) {
+    if (entry.first == "run.name") continue;
+    const std::vector<const std::string*>& found = entry.second;
+    const auto equal = [&](const std::string* value) { return *value == *found.front(); };
+    const bool same = found.size() == configured && std::all_of(found.begin(), found.end(), equal);
+    (same ? keys.same : keys.different).push_back(entry.first);
   }
   return keys;
 }

@@ -120,7 +120,7 @@ std::vector<std::string> compare_notes(const std::vector<Run>& runs, std::string
     notes.push_back(str(metric, " at ", step_text(common.back()), " is ", what,
                         " that all runs have; final values are those at each run's own end."));
   } else if (different_steps) {
-    notes.push_back(str("The runs do not have the same steps: ", common.size(), " are in all of them."));
+    notes.push_back(str("The runs do not have the same steps; common to all: ", common.size(), "."));
   }
   for (std::size_t i = 0; i < runs.size(); ++i) {
     std::optional<double> from;

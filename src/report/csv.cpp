@@ -50,7 +50,7 @@ class CsvParser {
   std::string plain_cell() {
     const std::size_t end = std::min(text_.find_first_of(",\r\n", at_), text_.size());
     const std::string_view cell = text_.substr(at_, end - at_);
-    if (cell.find('"') != std::string_view::npos) fail(str("a quote inside the unquoted cell ", normlab::quoted(cell)));
+    if (cell.find('"') != std::string_view::npos) fail(str("a quote inside the unquoted cell ", quote(cell)));
     at_ = end;
     return std::string(cell);
   }
@@ -124,8 +124,8 @@ bool CsvTable::has(std::string_view column) const {
 std::vector<std::optional<double>> CsvTable::numbers(std::string_view column) const {
   const auto found = std::find(columns.begin(), columns.end(), column);
   if (found == columns.end()) {
-    throw IoError(str(file, ": no column ", normlab::quoted(column), did_you_mean(column, columns),
-                      "; its columns are ", join(columns, ", ")));
+    throw IoError(str(file, ": no column ", quote(column), did_you_mean(column, columns), "; its columns are ",
+                      join(columns, ", ")));
   }
   const auto index = static_cast<std::size_t>(found - columns.begin());
   std::vector<std::optional<double>> values(cells.size());
@@ -134,8 +134,8 @@ std::vector<std::optional<double>> CsvTable::numbers(std::string_view column) co
     if (cell.empty()) continue;
     values[row] = parse_cell(cell);
     if (!values[row]) {
-      throw IoError(str(file, ":", lines[row], ": row ", row + 1, ", column ", normlab::quoted(column), ": ",
-                        normlab::quoted(cell), " is not a number"));
+      throw IoError(str(file, ":", lines[row], ": row ", row + 1, ", column ", quote(column), ": ", quote(cell),
+                        " is not a number"));
     }
   }
   return values;
@@ -150,7 +150,7 @@ CsvTable parse_csv(std::string_view text, const std::string& file) {
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     const auto first = std::find(table.columns.begin(), table.columns.end(), table.columns[i]);
     if (first != table.columns.begin() + static_cast<std::ptrdiff_t>(i)) {
-      parser.fail_at(1, str("the column name ", normlab::quoted(table.columns[i]), " is there twice"));
+      parser.fail_at(1, str("the column name ", quote(table.columns[i]), " is there twice"));
     }
   }
   while (!parser.only_blank_lines_left()) {
@@ -178,7 +178,7 @@ std::string cut_rows_after(const std::string& csv_text, std::int64_t step) {
     if (line > 1) {
       const std::string_view cell = trim(row.substr(0, row.find(',')));
       const auto value = parse_double(cell);
-      if (!value) throw IoError(str("line ", line, ": the first column is ", normlab::quoted(cell), ", not a step"));
+      if (!value) throw IoError(str("line ", line, ": the first column is ", quote(cell), ", not a step"));
       if (!(*value <= static_cast<double>(step))) continue;
     }
     kept += row;

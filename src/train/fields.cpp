@@ -52,7 +52,7 @@ class List {
     for (const OptionSpec& spec : specs) {
       const auto at = values.try_emplace(std::string(spec.name), spec.standard).first;
       out.push_back({str(section, ".", spec.name), std::string(spec.help), &at->second, spec.min, spec.max, {},
-                     std::isnan(spec.standard), spec.kind == OptionSpec::Kind::integer,
+                     spec.rule != nullptr, spec.kind == OptionSpec::Kind::integer,
                      spec.kind == OptionSpec::Kind::boolean});
     }
   }
@@ -86,7 +86,7 @@ std::vector<Field> fields(RunConfig& c) {
   f.number("model.dropout", c.dropout, 0, 0.999, "rate, after the embedding and after every branch");
   f.text("model.init", c.init, names(all_inits()), "initialisation (normlab list inits)");
 
-  f.number("norm.eps", c.norm_eps, 0, 1e6, "of every norm in the model; auto = each norm's own default", true);
+  f.number("norm.eps", c.norm_eps, 0, 1e6, "of every norm in the model, QK norms too; auto = the default of model.norm", true);
   f.on_off("norm.affine", c.norm_affine, "learned gain and bias in norms");
   f.on_off("norm.fused", c.norm_fused, "use the fused kernel where the norm has one; false = its definition from ordinary ops");
   if (const NormDef* norm = find_norm(c.norm)) f.options("norm", c.norm_options, norm->options);

@@ -231,6 +231,10 @@ RunConfig resolve(const std::vector<Setting>& settings) {
   }
   if (c.kv_heads == 0) c.kv_heads = c.heads;
   if (c.ffn_width == 0) c.ffn_width = 4 * c.width;
+  if (std::isnan(c.norm_eps)) c.norm_eps = find_norm(c.norm == "none" ? c.qk_norm : c.norm)->default_eps;
+  for (const OptionSpec& spec : find_placement(c.placement)->options) {
+    c.placement_options[std::string(spec.name)] = option_value(c.placement_options, find_placement(c.placement)->options, spec.name, c.layers);
+  }
   check_combinations(c, where);
   return c;
 }
@@ -281,7 +285,7 @@ ModelConfig model_config(const RunConfig& c, int64_t vocabulary) {
   m.ffn = ffns.at(c.activation), m.position = positions.at(c.position), m.final_norm = finals.at(c.final_norm);
   const auto choice = [&](const std::string& name, const Options& options) {
     const NormDef* def = find_norm(name);
-    return NormChoice{def, std::isnan(c.norm_eps) ? def->default_eps : c.norm_eps, c.norm_affine, c.norm_fused, options};
+    return NormChoice{def, c.norm_eps, c.norm_affine, c.norm_fused, options};
   };
   m.norm = choice(c.norm, c.norm_options);
   if (c.qk_norm != "none") m.qk_norm = choice(c.qk_norm, c.qk_norm == c.norm ? c.norm_options : Options{});

@@ -1,0 +1,46 @@
+# Sourced by the run scripts: finds or installs what a build needs, then builds. POSIX sh.
+#   need_tools catch2?   compiler, cmake, ninja, and Catch2 where asked, through apt-get when missing and allowed
+#   build CMAKE_OPTIONS...
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+[ -f "$root/CMakeLists.txt" ] || root=$(cd "$(dirname "$0")/.." && pwd)
+build_dir=${NORMLAB_BUILD:-$root/build}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+have_catch2() {
+  for place in /usr/include /usr/local/include ${CMAKE_PREFIX_PATH:+"$CMAKE_PREFIX_PATH/include"}; do
+    [ -f "$place/catch2/catch.hpp" ] || [ -f "$place/catch2/catch_all.hpp" ] && return 0
+  done
+  return 1
+}
+
+need_tools() {
+  missing=""
+  have "${CXX:-c++}" || missing="$missing g++"
+  have cmake || missing="$missing cmake"
+  have ninja || have make || missing="$missing ninja-build"
+  if [ "${1:-}" = catch2 ] && ! have_catch2; then missing="$missing catch2"; fi
+  [ -z "$missing" ] && return 0
+  as_root=""
+  if [ "$(id -u)" != 0 ]; then
+    if have sudo && sudo -n true 2>/dev/null; then as_root="sudo -n"; else as_root=no; fi
+  fi
+  if have apt-get && [ "$as_root" != no ]; then
+    echo "installing:$missing" >&2
+    # shellcheck disable=SC2086
+    { $as_root apt-get update -qq && DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq $missing; } >&2 ||
+      { echo "could not install:$missing" >&2; exit 1; }
+  else
+    echo "missing:$missing. Install them (Debian, Ubuntu: sudo apt-get install$missing) and run this again." >&2
+    exit 1
+  fi
+}
+
+build() {
+  generator=""
+  have ninja && [ ! -f "$build_dir/CMakeCache.txt" ] && generator="-GNinja"
+  cmake -S "$root" -B "$build_dir" $generator "$@" >"$root/.build.log" 2>&1 && cmake --build "$build_dir" --parallel >>"$root/.build.log" 2>&1 ||
+    { cat "$root/.build.log" >&2; rm -f "$root/.build.log"; exit 1; }
+  rm -f "$root/.build.log"
+}

@@ -1,0 +1,219 @@
+"""The decoder of normlab in PyTorch: a function of the resolved config (nested dictionaries, as `normlab check` prints it) and of weights
+by name. Written from the documented formulas and weight names, with PyTorch's own functions wherever it has one."""
+import math
+
+import torch
+import torch.nn.functional as F
+
+NORM_EPS = {"layernorm": 1e-5, "rmsnorm": 1e-6, "batchnorm": 1e-5, "groupnorm": 1e-5, "instancenorm": 1e-5, "none": 0.0}
+TOKEN_NORMS = ("layernorm", "rmsnorm", "groupnorm", "none")
+FINAL_NORM = {"post": False, "pre": True, "deepnorm": False, "sandwich": True, "none": False}
+NORM_SITES = {"post": ["norm_post"], "pre": ["norm_in"], "deepnorm": ["norm_post"], "sandwich": ["norm_in", "norm_out"], "none": []}
+POSITIONS = ("learned", "sinusoidal", "rope", "none")
+ACTIVATIONS = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "silu": F.silu,
+    "swiglu": F.silu,  # of the gate
+    "geglu": F.gelu,
+}
+GATED = ("swiglu", "geglu")
+
+
+def apply_norm(kind, options, x, weights, site, valid, training):
+    """x (.., C) through the norm whose parameters are weights[site + ".weight"] and so on; `valid` (B, T) marks positions with a target."""
+    if kind == "none":
+        return x
+    width = x.shape[-1]
+    eps = NORM_EPS[kind] if options["eps"] == "auto" else options["eps"]
+    gain, bias = weights.get(site + ".weight"), weights.get(site + ".bias")
+    if kind == "layernorm":
+        return F.layer_norm(x, (width,), gain, bias, eps)
+    if kind == "rmsnorm":
+        y = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)
+        return y if gain is None else y * gain
+    if kind == "groupnorm":
+        return F.group_norm(x.reshape(-1, width), options.get("groups", 4), gain, bias, eps).reshape(x.shape)
+    masked = options["masked"] and not bool(valid.all())
+    if kind == "instancenorm":
+        if not masked:
+            return F.instance_norm(x.transpose(1, 2), weight=gain, bias=bias, eps=eps).transpose(1, 2)
+        return affine(standardized(x, *masked_moments(x, valid, (1,))[:2], eps), gain, bias)
+    mean, var = weights[site + ".running_mean"], weights[site + ".running_var"]
+    if not masked or not training:
+        return F.batch_norm(x.reshape(-1, width), mean, var, gain, bias, training, options["momentum"], eps).reshape(x.shape)
+    batch_mean, batch_var, count = masked_moments(x, valid, (0, 1))
+    with torch.no_grad():
+        mean.lerp_(batch_mean.flatten(), options["momentum"])
+        var.lerp_((batch_var * count / (count - 1)).flatten(), options["momentum"])
+    return affine(standardized(x, batch_mean, batch_var, eps), gain, bias)
+
+
+def masked_moments(x, valid, over):
+    """Mean, biased variance and count over the valid positions only."""
+    weight = valid.to(x.dtype).unsqueeze(-1)
+    count = weight.sum(over, keepdim=True)
+    mean = (weight * x).sum(over, keepdim=True) / count
+    return mean, (weight * (x - mean).pow(2)).sum(over, keepdim=True) / count, count
+
+
+def standardized(x, mean, var, eps):
+    return (x - mean) / torch.sqrt(var + eps)
+
+
+def affine(x, gain, bias):
+    return x if gain is None else x * gain + bias
+
+
+def causal_attention(q, k, v, heads, kv_heads):
+    """(B, T, H dh) (B, T, KV dh) (B, T, KV dh) -> (B, T, H dh)"""
+    batch, time, width = q.shape
+    head_width = width // heads
+    q = q.view(batch, time, heads, head_width).transpose(1, 2)
+    k, v = (t.view(batch, time, kv_heads, head_width).transpose(1, 2).repeat_interleave(heads // kv_heads, 1) for t in (k, v))
+    scores = q @ k.transpose(-2, -1) / math.sqrt(head_width)
+    future = torch.ones(time, time, dtype=torch.bool).triu(1)
+    return (scores.masked_fill(future, -math.inf).softmax(-1) @ v).transpose(1, 2).reshape(batch, time, width)
+
+
+def rotate(x, heads):
+    """Rotary positions: elements i and i + dh / 2 of a head turned by t / 10000^(2 i / dh)."""
+    batch, time, width = x.shape
+    half = width // heads // 2
+    angle = torch.outer(torch.arange(time, dtype=torch.float64), 10000.0 ** (-torch.arange(half, dtype=torch.float64) / half))
+    cosine, sine = angle.cos().to(x.dtype)[:, None, :], angle.sin().to(x.dtype)[:, None, :]
+    a, b = x.view(batch, time, heads, 2, half).unbind(3)
+    return torch.stack((a * cosine - b * sine, a * sine + b * cosine), 3).reshape(batch, time, width)
+
+
+def sinusoids(time, width, dtype):
+    angle = torch.outer(torch.arange(time, dtype=torch.float64), 10000.0 ** (-(torch.arange(width) // 2 * 2).double() / width))
+    return torch.where(torch.arange(width) % 2 == 0, angle.sin(), angle.cos()).to(dtype)
+
+
+def shapes(config, vocabulary):
+    """Shape of every tensor the model has, by its documented name; running statistics included."""
+    m = config["model"]
+    width, kv_width = m["width"], m["width"] // m["heads"] * m["kv_heads"]
+    out = {"embedding.token.weight": (vocabulary, width)}
+
+    def norm(site, kind, channels):
+        if kind == "none":
+            return
+        if config["norm"]["affine"]:
+            out[site + ".weight"] = (channels,)
+            if kind != "rmsnorm":
+                out[site + ".bias"] = (channels,)
+        if kind == "batchnorm":
+            out[site + ".running_mean"] = out[site + ".running_var"] = (channels,)
+
+    def linear(name, rows, cols):
+        out[name + ".weight"] = (rows, cols)
+        if m["bias"]:
+            out[name + ".bias"] = (rows,)
+
+    if m["position"] == "learned":
+        out["embedding.position.weight"] = (m["context"], width)
+    for i in range(m["layers"]):
+        at = f"layers.{i}."
+        for name, rows in (("q", width), ("k", kv_width), ("v", kv_width), ("out", width)):
+            linear(at + "attention." + name, rows, width)
+        for name in ("q_norm", "k_norm"):
+            norm(at + "attention." + name, m["qk_norm"], width // m["heads"])
+        for name in ("up", "gate") if m["activation"] in GATED else ("up",):
+            linear(at + "ffn." + name, m["ffn_width"], width)
+        linear(at + "ffn.down", width, m["ffn_width"])
+        for branch in ("attention.", "ffn."):
+            for site in NORM_SITES[m["placement"]]:
+                norm(at + branch + site, m["norm"], width)
+    if has_final_norm(m):
+        norm("final_norm", m["norm"], width)
+    if not m["tie_embeddings"]:
+        out["head.weight"] = (vocabulary, width)
+    return out
+
+
+def is_state(name):
+    return name.endswith((".running_mean", ".running_var"))
+
+
+def has_final_norm(model):
+    return FINAL_NORM[model["placement"]] if model["final_norm"] == "auto" else model["final_norm"] == "on"
+
+
+def loss_sum(config, weights, tokens, targets, training=True):
+    """Sum of the cross entropies of all targets that are not -1. tokens, targets: (B, T)."""
+    m = config["model"]
+    valid = targets >= 0
+    dtype = weights["embedding.token.weight"].dtype
+
+    def norm(site, x):
+        return apply_norm(m["norm"], config["norm"], x, weights, site, valid, training)
+
+    def linear(name, x):
+        return F.linear(x, weights[name + ".weight"], weights.get(name + ".bias"))
+
+    def per_head_norm(site, x, heads):
+        if m["qk_norm"] == "none":
+            return x
+        # Options belong to the config's norm; a q/k norm of another kind keeps its defaults, but for eps and affine.
+        options = config["norm"] if m["qk_norm"] == m["norm"] else {"eps": config["norm"]["eps"]}
+        split = x.reshape(*x.shape[:2], heads, -1)
+        return apply_norm(m["qk_norm"], options, split, weights, site, valid, training).reshape(x.shape)
+
+    def attention(at, x):
+        q, k, v = (linear(at + name, x) for name in ("q", "k", "v"))
+        q, k = per_head_norm(at + "q_norm", q, m["heads"]), per_head_norm(at + "k_norm", k, m["kv_heads"])
+        if m["position"] == "rope":
+            q, k = rotate(q, m["heads"]), rotate(k, m["kv_heads"])
+        return linear(at + "out", causal_attention(q, k, v, m["heads"], m["kv_heads"]))
+
+    def feed_forward(at, x):
+        activation = ACTIVATIONS[m["activation"]]
+        hidden = linear(at + "up", x)
+        return linear(at + "down", activation(linear(at + "gate", x)) * hidden if m["activation"] in GATED else activation(hidden))
+
+    def sublayer(at, branch, x):
+        if m["placement"] == "pre":
+            return x + branch(at, norm(at + "norm_in", x))
+        if m["placement"] == "post":
+            return norm(at + "norm_post", x + branch(at, x))
+        if m["placement"] == "deepnorm":
+            alpha = config["placement"]["alpha"]
+            alpha = (2 * m["layers"]) ** 0.25 if alpha == "auto" else alpha
+            return norm(at + "norm_post", alpha * x + branch(at, x))
+        if m["placement"] == "sandwich":
+            return x + norm(at + "norm_out", branch(at, norm(at + "norm_in", x)))
+        return x + branch(at, x)
+
+    x = F.embedding(tokens, weights["embedding.token.weight"])
+    if m["position"] == "learned":
+        x = x + weights["embedding.position.weight"][: tokens.shape[1]]
+    elif m["position"] == "sinusoidal":
+        x = x + sinusoids(tokens.shape[1], m["width"], dtype)
+    for i in range(m["layers"]):
+        x = sublayer(f"layers.{i}.attention.", attention, x)
+        x = sublayer(f"layers.{i}.ffn.", feed_forward, x)
+    if has_final_norm(m):
+        x = norm("final_norm", x)
+    logits = F.linear(x, weights["embedding.token.weight" if m["tie_embeddings"] else "head.weight"])
+    return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1, reduction="sum")
+
+
+def learning_rate(train, update):
+    """Rate of update 1, 2, ..: linear warmup, whose first update uses lr / warmup, then the schedule."""
+    lr, warmup, steps = train["lr"], train["warmup"], train["steps"]
+    if update <= warmup:
+        return lr * update / warmup
+    done = update - 1 - warmup  # updates since the warmup
+    left = max(0.0, 1 - done / max(1, steps - warmup))
+    decays = {
+        "constant": lambda: 1.0,
+        "linear": lambda: left,
+        "cosine": lambda: (1 + math.cos(math.pi * (1 - left))) / 2,
+        "inverse_sqrt": lambda: math.sqrt(max(warmup, 1) / update),
+        "wsd": lambda: min(1.0, max(0.0, steps - (update - 1)) / max(1, steps // 5)),  # the last fifth
+    }
+    floor = train["min_lr"] if train["schedule"] in ("linear", "cosine", "wsd") else 0.0
+    return floor + (lr - floor) * decays[train["schedule"]]()

@@ -1,0 +1,9 @@
+#!/bin/sh
+# Builds everything and runs all tests. Options are passed on to cmake, for example: run.sh -DNORMLAB_SANITIZE=address,undefined
+set -eu
+. "$(dirname "$0")/../experiments/setup.sh"
+need_tools catch2
+echo "building ..." >&2
+build -DNORMLAB_TESTS=ON "$@"
+cd "$build_dir"
+ctest --output-on-failure
