@@ -60,6 +60,8 @@ struct NormDef {
   Reach reach = Reach::token;
   bool shift_invariant = false;  // N(x + c) = N(x), up to eps; checked by a test
   bool scale_invariant = false;  // N(a x) = N(x) for a > 0, up to eps; checked by a test
+  // Rows where the formula has no derivative, by the names the gradient check tries ("zero", "constant", "small"; see lab/gradcheck_cases.cpp).
+  std::vector<std::string_view> rough = {};
   std::vector<OptionSpec> options = {};
   Var (*define)(const NormSite& site, Var x) = nullptr;  // (.., width) -> same shape
   Var (*fused)(const NormSite& site, Var x) = nullptr;

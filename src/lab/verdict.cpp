@@ -25,6 +25,13 @@ double mean(const std::vector<double>& x) {
   return sum / static_cast<double>(x.size());
 }
 
+// Standard deviation of the losses around their trend, from differences of neighbours (von Neumann 1941): a falling curve is not noise.
+double noise(const std::vector<double>& x) {
+  double squares = 0;
+  for (std::size_t i = 1; i < x.size(); ++i) squares += (x[i] - x[i - 1]) * (x[i] - x[i - 1]);
+  return x.size() < 2 ? 0 : std::sqrt(squares / (2 * static_cast<double>(x.size() - 1)));
+}
+
 // The longest spike: its first step (from 1) and length in steps.
 struct Spike {
   std::size_t first = 0, length = 0;
@@ -67,11 +74,7 @@ Verdict judge(const std::vector<double>& losses, std::optional<double> entropy, 
   const double end = mean(last), first = losses[0];
   if (end > first) return {"diverged", str("final loss ", fixed(end, 4), " is above the first, ", fixed(first, 4))};
   if (entropy) {
-    double variance = 0;
-    for (const double loss : last) variance += (loss - end) * (loss - end);
-    const auto n = static_cast<double>(last.size());
-    const double error = last.size() > 1 ? std::sqrt(variance / (n - 1) / n) : 0;
-    const double margin = std::max(kClear * *entropy, 3 * error);
+    const double margin = std::max(kClear * *entropy, 3 * noise(last) / std::sqrt(static_cast<double>(last.size())));
     if (end > *entropy - margin) {
       return {"stalled", str("final loss ", fixed(end, 4), " is not clearly (by ", fixed(margin, 4), ") below ", fixed(*entropy, 4),
                              ", the context-free entropy")};

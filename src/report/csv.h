@@ -24,7 +24,7 @@ std::string csv_cell(float value);
 std::string csv_cell(std::optional<double> value);  // nothing = not measured = an empty cell
 std::string csv_cell(std::integral auto value) { return std::to_string(value); }
 
-// One line with its LF. csv_row(3, 0.5, std::optional<double>()) is "3,0.5,\n".
+// One line with its LF, of at least one cell. csv_row(3, 0.5, std::optional<double>()) is "3,0.5,\n".
 std::string csv_row(const std::vector<std::string>& cells);
 template <class... Cells>
 std::string csv_row(const Cells&... cells) {

@@ -196,6 +196,8 @@ def compare(arguments, config, rows, replays, batches):
         print(f"{'FAILED' if bad else 'ok'}: worst relative loss difference {texts[dtype, 'loss']} over {len(rows)} steps against PyTorch "
               f"{torch.__version__} {dtype} (tolerance {arguments.tolerance:g}); gradient norm {texts[dtype, 'grad_norm']}; "
               f"learning rate {texts[dtype, 'lr']}")
+    if bad and len(replays) == 1:
+        print("add --double to see whose rounding it is")
     if len(replays) > 1:
         print(f"for scale: the loss of PyTorch float32 is up to {rounding[0]:.2e} (step {rounding[1]}) from its float64")
     return 1 if bad else 0

@@ -1,0 +1,192 @@
+// Gradient check cases from the registries: every norm, every placement, every option of a model.
+#include <algorithm>
+#include <cmath>
+
+#include "core/text.h"
+#include "lab/gradcheck.h"
+#include "normlab/model.h"
+
+namespace normlab {
+
+namespace {
+
+using Ignored = GradcheckCase::Ignored;
+
+// What a norm is tried on: the elements of (B, T, width), from a standard normal draw and the norm's eps.
+struct Edge {
+  std::string_view name;
+  int64_t width = 8;
+  std::function<double(double z, double eps)> value = [](double z, double) { return 0.3 + 1.5 * z; };
+  Graph::Sizes sizes = {2, 4};
+  Ignored ignored = Ignored::none;
+  bool training = true;
+};
+
+// All elements of a kind alike, so that the rows of tokens, sequences and batches are all constant, zero or small.
+const std::vector<Edge>& edges() {
+  static const std::vector<Edge> all = {
+      {.name = "plain"},
+      {.name = "wide", .width = 36},
+      {.name = "constant", .value = [](double, double) { return 2.0; }},
+      {.name = "zero", .value = [](double, double) { return 0.0; }},
+      {.name = "offset 1e4", .value = [](double z, double) { return 1e4 + z; }},
+      {.name = "small", .value = [](double z, double eps) { return (eps > 0 ? std::sqrt(eps) : 1e-3) * z; }},
+      {.name = "large", .value = [](double z, double) { return 1e3 * z; }},
+      {.name = "width 1", .width = 1},
+      {.name = "one position", .sizes = {2, 1}},
+      {.name = "some ignored", .ignored = Ignored::some},
+      {.name = "a sequence ignored", .ignored = Ignored::sequence},
+      {.name = "evaluation", .training = false},
+  };
+  return all;
+}
+
+GradcheckCase norm_case(const NormDef& def, const NormChoice& choice, const Edge& edge, std::string_view what, bool heads = false) {
+  GradcheckCase c;
+  c.section = "norm";
+  c.name = str(def.name, ": ", what, choice.fused ? ", fused" : "");
+  c.norm = def.name;
+  c.sizes = edge.sizes;
+  c.training = edge.training;
+  c.ignored = edge.ignored;
+  if (std::find(def.rough.begin(), def.rough.end(), edge.name) != def.rough.end()) c.rough = "declared to have no derivative here";
+  c.record = [choice, edge, heads](CaseInputs& in) {
+    Graph& g = in.graph;
+    const Var x = in.tensor("x", {g.batch(), g.time(), edge.width}, [=](double z) { return edge.value(z, choice.eps); });
+    return apply_norm(g, choice, "norm", heads ? g.split(x, 2) : x);
+  };
+  return c;
+}
+
+GradcheckCase model_case(std::string name, const ModelConfig& config) {
+  GradcheckCase c;
+  c.section = "model";
+  c.name = std::move(name);
+  c.norm = config.norm.def->name;
+  c.placement = config.placement->name;
+  c.sizes = {2, config.context};
+  c.vocabulary = config.vocabulary;
+  c.every_element = false;
+  c.ignored = Ignored::some;
+  c.record = [config](CaseInputs& in) { return build_decoder(in.graph, config).loss; };
+  return c;
+}
+
+// An allowed value of the option other than its default.
+double other_value(const OptionSpec& option) {
+  if (option.kind == OptionSpec::Kind::boolean) return option.standard != 0 ? 0 : 1;
+  const double value = std::clamp(option.kind == OptionSpec::Kind::integer ? 2.0 : 1.5, option.min, option.max);
+  return value == option.standard ? std::clamp(1.0, option.min, option.max) : value;
+}
+
+// Norms and placements are crossed; what is independent of both is tried on one model.
+std::vector<GradcheckCase> option_cases() {
+  std::vector<GradcheckCase> cases;
+  const ModelConfig base = small_model(*all_norms().front(), *all_placements().front());
+  const auto vary = [&](const std::string& name, const std::function<void(ModelConfig&)>& change) -> GradcheckCase& {
+    ModelConfig config = base;
+    change(config);
+    cases.push_back(model_case(name, config));
+    return cases.back();
+  };
+  const std::pair<const char*, Ffn> ffns[] = {{"relu", Ffn::relu}, {"gelu", Ffn::gelu}, {"gelu_tanh", Ffn::gelu_tanh},
+                                              {"silu", Ffn::silu}, {"swiglu", Ffn::swiglu}, {"geglu", Ffn::geglu}};
+  for (const auto& [name, ffn] : ffns) vary(str("activation ", name), [&, f = ffn](ModelConfig& m) { m.ffn = f; });
+  const std::pair<const char*, Position> positions[] = {
+      {"learned", Position::learned}, {"sinusoidal", Position::sinusoidal}, {"rope", Position::rope}, {"none", Position::none}};
+  for (const auto& [name, position] : positions) vary(str("position ", name), [&, p = position](ModelConfig& m) { m.position = p; });
+  for (const InitDef& init : all_inits()) vary(str("init ", init.name), [&](ModelConfig& m) { m.init = &init; });
+  for (const NormDef* def : all_norms()) {
+    if (def->reach == Reach::token) vary(str("qk_norm ", def->name), [&](ModelConfig& m) { m.qk_norm = norm_choice(*def, 2); });
+  }
+  vary("bias off", [](ModelConfig& m) { m.bias = false; });
+  vary("tie_embeddings", [](ModelConfig& m) { m.tie_embeddings = true; });
+  vary("kv_heads 1", [](ModelConfig& m) { m.kv_heads = 1; });
+  vary("dropout", [](ModelConfig& m) { m.dropout = 0.2; });
+  vary("dropout, evaluation", [](ModelConfig& m) { m.dropout = 0.2; }).training = false;
+  vary("final_norm on", [](ModelConfig& m) { m.final_norm = FinalNorm::on; });
+  vary("final_norm off", [](ModelConfig& m) { m.final_norm = FinalNorm::off; });
+  vary("norm without gain and bias", [](ModelConfig& m) { m.norm.affine = false; });
+  vary("norm by its definition", [](ModelConfig& m) { m.norm.fused = false; });
+  vary("all targets", [](ModelConfig&) {}).ignored = Ignored::none;
+  vary("a sequence ignored", [](ModelConfig&) {}).ignored = Ignored::sequence;
+  return cases;
+}
+
+}  // namespace
+
+NormChoice norm_choice(const NormDef& def, double integer) {
+  NormChoice choice{&def, def.default_eps, true, true, {}};
+  for (const OptionSpec& option : def.options) {
+    if (option.kind == OptionSpec::Kind::integer) choice.options[std::string(option.name)] = std::clamp(integer, option.min, option.max);
+  }
+  return choice;
+}
+
+ModelConfig small_model(const NormDef& norm, const Placement& placement) {
+  ModelConfig m;
+  m.layers = 2, m.width = 16, m.heads = 2, m.kv_heads = 2, m.ffn_width = 24, m.context = 6, m.vocabulary = 7;
+  m.position = Position::rope;
+  m.norm = norm_choice(norm, 2);
+  m.placement = &placement;
+  m.init = find_init("auto");
+  return m;
+}
+
+std::vector<GradcheckCase> norm_cases(const NormDef& def) {
+  std::vector<GradcheckCase> cases;
+  const Edge& plain = edges().front();
+  for (const bool fused : {false, true}) {
+    if (fused && def.fused == nullptr) continue;
+    NormChoice choice = norm_choice(def, 2);
+    choice.fused = fused;
+    for (const Edge& edge : edges()) {
+      NormChoice fitting = edge.width == 1 ? norm_choice(def, 1) : choice;
+      fitting.fused = fused;
+      cases.push_back(norm_case(def, fitting, edge, edge.name));
+    }
+    const auto vary = [&](std::string_view what, const std::function<void(NormChoice&)>& change) {
+      NormChoice changed = choice;
+      change(changed);
+      cases.push_back(norm_case(def, changed, plain, what));
+    };
+    vary("without gain and bias", [](NormChoice& c) { c.affine = false; });
+    vary("default options", [](NormChoice& c) { c.options.clear(); });
+    vary("eps 0.5", [](NormChoice& c) { c.eps = 0.5; });
+    for (const OptionSpec& option : def.options) {
+      vary(str(option.name, " = ", other_value(option)), [&](NormChoice& c) { c.options[std::string(option.name)] = other_value(option); });
+      cases.back().ignored = Ignored::some;
+    }
+    if (def.reach == Reach::token) cases.push_back(norm_case(def, choice, plain, "two heads", true));
+  }
+  return cases;
+}
+
+std::vector<GradcheckCase> model_cases() {
+  std::vector<GradcheckCase> cases = option_cases();
+  for (const Placement* placement : all_placements()) {
+    for (const NormDef* norm : all_norms()) {
+      const ModelConfig config = small_model(*norm, *placement);
+      cases.push_back(model_case(str(placement->name, " x ", norm->name), config));
+      if (norm->reach != Reach::batch) continue;
+      cases.push_back(model_case(str(placement->name, " x ", norm->name, ", evaluation"), config));
+      cases.back().training = false;
+    }
+    for (const OptionSpec& option : placement->options) {
+      ModelConfig config = small_model(*all_norms().front(), *placement);
+      config.placement_options[std::string(option.name)] = other_value(option);
+      cases.push_back(model_case(str(placement->name, ", ", option.name, " = ", other_value(option)), config));
+    }
+  }
+  return cases;
+}
+
+std::vector<GradcheckCase> gradcheck_cases() {
+  std::vector<GradcheckCase> cases = op_cases();
+  const auto append = [&](const std::vector<GradcheckCase>& more) { cases.insert(cases.end(), more.begin(), more.end()); };
+  for (const NormDef* def : all_norms()) append(norm_cases(*def));
+  append(model_cases());
+  return cases;
+}
+
+}  // namespace normlab
