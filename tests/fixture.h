@@ -1,6 +1,8 @@
-// Numbers another program computed, as text: a line is a name, a shape ("2x5x12") and the values; '#' starts a comment line.
+// Numbers another program computed, as text: a line is a name, a shape ("2x5x12") and the values; '#' starts a comment
+// line.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string>
@@ -39,7 +41,8 @@ class Fixture {
         count *= tensor.shape.back();
       }
       for (std::size_t i = 2; i < words.size(); ++i) tensor.values.push_back(normlab::parse_double(words[i]).value());
-      if (static_cast<normlab::int64_t>(tensor.values.size()) != count) fail(words[0], "has another number of values than its shape");
+      if (static_cast<normlab::int64_t>(tensor.values.size()) != count)
+        fail(words[0], "has another number of values than its shape");
       if (!tensors_.emplace(words[0], std::move(tensor)).second) fail(words[0], "stands there twice");
     }
   }

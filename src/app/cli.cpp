@@ -124,7 +124,7 @@ int dispatch(const std::vector<std::string>& words) {
     return 0;
   }
   if (words[0] == "--version") {
-    std::fputs(str("normlab ", kVersion, " (kernels: ", kernels().name, ")\n").c_str(), stdout);
+    std::fputs(str("normlab ", kVersion, sizeof(real) == sizeof(double) ? " (double)" : "", " (kernels: ", kernels().name, ")\n").c_str(), stdout);
     return 0;
   }
   for (const Command& command : commands()) {

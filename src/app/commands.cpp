@@ -46,6 +46,8 @@ const std::vector<Command>& commands() {
         {"--seed", "S", "of the draws (default 1)"},
         kThreads},
        command_sample},
+      {"gradcheck", "", "finite differences in double against every backward; prints the worst relative error of each case", 0, 0,
+       {{"--norm", "NAME", "only cases of this norm"}, {"--placement", "NAME", "only cases of this placement"}, kThreads}, command_gradcheck},
       {"export", "RUN_DIR|CONFIG FILE.safetensors", "weights of a trained run, or of a config at initialisation", 2, 2, {kSet}, command_export},
   };
   return table;

@@ -73,7 +73,7 @@ Var Graph::append(std::unique_ptr<Op> op, const std::vector<Var>& inputs, const 
   // A result of its first input's shape takes over the layout too, so that split and merge stay free.
   if (!inputs.empty()) {
     const Tensor& first = tensor(inputs[0].id);
-    if (first.shape == shape && first.param < 0) t.stride = first.stride, t.groups = first.groups;
+    if (first.shape == shape && (first.param < 0 || first.groups > 1)) t.stride = first.stride, t.groups = first.groups;
   }
   node.accumulate.assign(inputs.size(), 0);
   nodes_.push_back(std::move(node));

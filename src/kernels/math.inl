@@ -1,6 +1,11 @@
 // exp, tanh, erf and what is built on them, written without branches so that loops over them become vector code.
-// Errors were measured against double libm over all exponents (tests/unit/math_test.cpp holds them); polynomials are
-// our own least-squares fits, reweighted towards equal relative errors.
+// The polynomials are our own least-squares fits, reweighted towards equal relative errors. Largest errors in float,
+// measured over all exponents (tests/unit/math_test.cpp holds them); results below the smallest normal number, 1.2e-38,
+// have fewer digits:
+//   values, relative: exp 7e-8, tanh 1.1e-7, erf 1.7e-7, sigmoid 1.8e-7, silu 2.1e-7,
+//                     gelu 4.6e-7 + 1.2e-7 x^2, gelu_tanh 2.5e-7 (1 + x^2)
+//   derivatives, absolute: tanh 9e-8, erf 1.5e-7, sigmoid 6e-8, silu 1.7e-7, gelu 2.4e-7, gelu_tanh 1.8e-7
+// In the double build they are libm's.
 
 #ifdef NORMLAB_DOUBLE
 
@@ -104,10 +109,20 @@ inline real normal(real x, real bell) {
   return x < 0 ? tail : 1 - tail;
 }
 
-inline real sigmoid_of(real x) { return 1 / (1 + exp_of(-x)); }
+// The logistic function of x and of -x, which is 1 minus it without the cancellation.
+struct Logistic {
+  explicit Logistic(real x) {
+    const real e = exp_of(x < 0 ? x : -x);
+    const real large = 1 / (1 + e), small = e * large;
+    of_x = x < 0 ? small : large;
+    of_minus_x = x < 0 ? large : small;
+  }
+  real of_x, of_minus_x;
+};
+
 inline real gelu_tanh_argument(real x) {
   return kTwoRootTwoOverPi * x * (1 + kCube * x * x);
-}  // 2 u: (1 + tanh u) / 2 = sigmoid(2 u)
+}  // 2 u: (1 + tanh u) / 2 = logistic(2 u)
 
 // One struct per function: f and its derivative.
 struct Relu {
@@ -130,24 +145,24 @@ struct Gelu {
 struct GeluTanh {
   static real value(real x) {
     const real low = x < -kNormalEnd ? -kNormalEnd : x;
-    return low * sigmoid_of(gelu_tanh_argument(low));
+    return low * Logistic(gelu_tanh_argument(low)).of_x;
   }
   static real slope(real x) {
     const real c = clamped(x, kNormalEnd);
-    const real s = sigmoid_of(gelu_tanh_argument(c));
-    return multiply_add(c * s * (1 - s), kTwoRootTwoOverPi * (1 + 3 * kCube * c * c), s);
+    const Logistic s(gelu_tanh_argument(c));
+    return multiply_add(c * s.of_x * s.of_minus_x, kTwoRootTwoOverPi * (1 + 3 * kCube * c * c), s.of_x);
   }
 };
 
 struct Silu {
   static real value(real x) {
     const real low = x < -kLogisticEnd ? -kLogisticEnd : x;
-    return low * sigmoid_of(low);
+    return low * Logistic(low).of_x;
   }
   static real slope(real x) {
     const real c = clamped(x, kLogisticEnd);
-    const real s = sigmoid_of(c);
-    return multiply_add(c * s, 1 - s, s);
+    const Logistic s(c);
+    return multiply_add(c * s.of_x, s.of_minus_x, s.of_x);
   }
 };
 
@@ -170,10 +185,10 @@ struct Exp {
 };
 
 struct Sigmoid {
-  static real value(real x) { return sigmoid_of(x); }
+  static real value(real x) { return Logistic(x).of_x; }
   static real slope(real x) {
-    const real s = sigmoid_of(x);
-    return s * (1 - s);
+    const Logistic s(x);
+    return s.of_x * s.of_minus_x;
   }
 };
 

@@ -45,15 +45,15 @@ class CaseInputs {
 };
 
 struct GradcheckCase {
-  std::string section;          // "op", "norm" or "model"
-  std::string name;             // of an op: Op::name(), a colon, what is special
-  std::string norm, placement;  // what the case is of; "" = none
+  std::string section = {};               // "op", "norm" or "model"
+  std::string name = {};                  // of an op: Op::name(), a colon, what is special
+  std::string norm = {}, placement = {};  // what the case is of; "" = none
   Graph::Sizes sizes = {2, 5};
   int64_t vocabulary = 7;
   bool training = true;
   bool every_element = true;  // false: three random directions per parameter
   enum class Ignored { none, some, sequence } ignored = Ignored::none;  // targets of -1: none, every third, the whole first sequence too
-  std::string rough;  // why there is no derivative here; then backward only has to be finite
+  std::string rough = {};  // why there is no derivative here; then backward only has to be finite
   std::function<Var(CaseInputs&)> record = {};
 };
 

@@ -21,6 +21,9 @@ class Recording {
   const ParamStore& store() const { return store_; }
   const CaseInputs& inputs() const { return inputs_; }
 
+  // The case's result, row by row.
+  std::vector<real> result();
+
   // One forward and backward in memory full of NaN. Every gradient holds `before` at the start; backward overwrites it, or adds to it.
   std::vector<real> gradients(real before, bool add);
 
@@ -35,6 +38,7 @@ class Recording {
   ParamStore store_;
   Graph graph_;
   CaseInputs inputs_;
+  Var result_;
   std::unique_ptr<Workspace> work_;
   std::vector<real> start_;  // all values
   std::vector<int32_t> tokens_, targets_;

@@ -21,6 +21,8 @@ Draw gpt2(const MatrixInfo& m) {
   return {ParamSpec::Fill::normal, writes ? 0.02 / std::sqrt(2.0 * static_cast<double>(m.layers)) : 0.02};
 }
 
+Draw normal(const MatrixInfo&) { return {ParamSpec::Fill::normal, 0.02}; }
+
 }  // namespace
 
 const std::vector<InitDef>& all_inits() {
@@ -28,6 +30,7 @@ const std::vector<InitDef>& all_inits() {
       {"auto", "xavier times the placement's own gains", "the placement's paper", true, xavier},
       {"xavier", "N(0, 2 / (fan_in + fan_out)); embeddings N(0, 1 / width)", "Glorot & Bengio 2010", false, xavier},
       {"gpt2", "N(0, 0.02^2); attention out and ffn down N(0, 0.02^2 / (2 N))", "Radford et al. 2019", false, gpt2},
+      {"normal", "N(0, 0.02^2) for every matrix", "BERT, Devlin et al. 2019", false, normal},
   };
   return inits;
 }

@@ -55,7 +55,8 @@ class Attention final : public Op {
 
   void backward(const OpContext& c) const override {
     const ConstView q = c.in(0), k = c.in(1), v = c.in(2), dout = c.grad_out();
-    const Gradient dq = c.grad(0), dk = c.grad(1), dv = c.grad(2);
+    const bool wants_q = c.wants(0), wants_k = c.wants(1), wants_v = c.wants(2);
+    const Gradient dq = wants_q ? c.grad(0) : Gradient{}, dk = wants_k ? c.grad(1) : Gradient{}, dv = wants_v ? c.grad(2) : Gradient{};
     parallel_for(batch_ * kv_heads_, [&](int64_t item) {
       const int64_t b = item / kv_heads_, kv = item % kv_heads_;
       real* columns = c.scratch() + item * head_scratch();  // V^T in panels
@@ -76,14 +77,19 @@ class Attention final : public Op {
             kernels().scale(t + 1, scale_, row, row, false);
             std::fill(row + t + 1, row + end, real(0));
           }
+          if (!wants_q) continue;
           times_blocks(ds + i * time_, end - i, end, blocks, at(dq.view, b, h) + i * dq.view.stride, dq.view.stride, dq.accumulate);
         }
         for (int64_t j = 0; j < time_; j += kBlock) {
           const int64_t n = std::min(kBlock, time_ - j);
-          kernels().gemm_transposed(n, width_, time_ - j, ds + j * time_ + j, time_, at(q, b, h) + j * q.stride, q.stride,
-                                    at(dk.view, b, kv) + j * dk.view.stride, dk.view.stride, dk.accumulate || later_head);
-          kernels().gemm_transposed(n, width_, time_ - j, p + j * time_ + j, time_, at(dout, b, h) + j * dout.stride, dout.stride,
-                                    at(dv.view, b, kv) + j * dv.view.stride, dv.view.stride, dv.accumulate || later_head);
+          if (wants_k) {
+            kernels().gemm_transposed(n, width_, time_ - j, ds + j * time_ + j, time_, at(q, b, h) + j * q.stride, q.stride,
+                                      at(dk.view, b, kv) + j * dk.view.stride, dk.view.stride, dk.accumulate || later_head);
+          }
+          if (wants_v) {
+            kernels().gemm_transposed(n, width_, time_ - j, p + j * time_ + j, time_, at(dout, b, h) + j * dout.stride, dout.stride,
+                                      at(dv.view, b, kv) + j * dv.view.stride, dv.view.stride, dv.accumulate || later_head);
+          }
         }
       }
     });

@@ -107,7 +107,7 @@ class Dropout final : public Op {
   void masked(const OpContext& c, const ConstView& x, const View& y, bool accumulate) const {
     const Rng rng(c.pass.seed, stream_, c.pass.update);
     const auto factor = static_cast<real>(1 / (1 - rate_));
-    const int64_t first_row = c.pass.first_sequence * c.time();
+    const int64_t first_row = c.pass.first_sequence * (x.rows / c.batch());  // T rows a sequence, or T H
     for_row_blocks(x.rows, [&](int64_t first, int64_t last) {
       for (int64_t r = first; r < last; ++r) {
         const real* in = x.row(r);

@@ -51,6 +51,7 @@ class AddPositions final : public Op {
   void backward(const OpContext& c) const override {
     const ConstView dy = c.grad_out();
     if (c.wants(0)) pass_gradient(c.grad(0), dy);
+    if (!c.wants(1)) return;
     const Gradient dt = c.grad(1);
     if (!dt.accumulate) std::fill(dt.view.data, dt.view.data + dt.view.rows * dt.view.stride, real(0));
     for (int64_t r = 0; r < dy.rows; ++r) {

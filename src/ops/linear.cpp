@@ -60,11 +60,13 @@ class Linear final : public Op {
                        dx.view.stride, nullptr, dx.accumulate);
       });
     }
-    const Gradient dw = c.grad(1);
-    for_row_blocks(out_, [&](int64_t first, int64_t last) {
-      kernels().gemm_transposed(last - first, in_, dy.rows, dy.data + first, dy.stride, x.data, x.stride, dw.view.row(first),
-                                dw.view.stride, dw.accumulate);
-    });
+    if (c.wants(1)) {
+      const Gradient dw = c.grad(1);
+      for_row_blocks(out_, [&](int64_t first, int64_t last) {
+        kernels().gemm_transposed(last - first, in_, dy.rows, dy.data + first, dy.stride, x.data, x.stride, dw.view.row(first),
+                                  dw.view.stride, dw.accumulate);
+      });
+    }
     if (c.wants(2)) {
       const Gradient db = c.grad(2);
       column_sums(dy, nullptr, db.view.data, db.accumulate);

@@ -14,8 +14,8 @@ class RowNorm final : public Op {
       : rows_(shape.rows()), cols_(shape.cols()), has_gain_(has_gain), has_bias_(has_bias), eps_(eps), centered_(centered) {}
   std::string_view name() const override { return centered_ ? "layer_norm" : "rms_norm"; }
   int64_t saved() const override { return 3 * rows_; }  // mean (two parts) and 1 / std of each row
-  // Gains' and biases' gradients are summed per chunk of rows, then over the chunks in order.
-  int64_t scratch() const override { return chunks() * 2 * cols_; }
+  // Gains' and biases' gradients are summed per chunk of rows, then over the chunks in order; a third row takes a dx that nobody wants.
+  int64_t scratch() const override { return chunks() * 3 * cols_; }
 
   void forward(const OpContext& c) const override {
     const ConstView x = c.in(0);
@@ -31,21 +31,23 @@ class RowNorm final : public Op {
 
   void backward(const OpContext& c) const override {
     const ConstView x = c.in(0), dy = c.grad_out();
-    const Gradient dx = c.grad(0);
+    const bool wants_x = c.wants(0);
+    const Gradient dx = wants_x ? c.grad(0) : Gradient{};
     const real* g = gain(c);
     const real* stats = c.saved();
     real* partial = c.scratch();
     parallel_for(chunks(), [&](int64_t chunk) {
-      real* dgain = partial + chunk * 2 * cols_;
+      real* dgain = partial + chunk * 3 * cols_;
       real* dbias = dgain + cols_;
       std::fill(dgain, dgain + 2 * cols_, real(0));
       for (int64_t r = chunk * kChunk; r < std::min(rows_, (chunk + 1) * kChunk); ++r) {
-        kernels().norm_row_backward(x.cols, x.row(r), g, centered_, stats + 3 * r, dy.row(r), dx.view.row(r), dx.accumulate,
-                                    has_gain_ ? dgain : nullptr, has_bias_ ? dbias : nullptr);
+        kernels().norm_row_backward(x.cols, x.row(r), g, centered_, stats + 3 * r, dy.row(r), wants_x ? dx.view.row(r) : dbias + cols_,
+                                    dx.accumulate, has_gain_ ? dgain : nullptr, has_bias_ ? dbias : nullptr);
       }
     });
-    if (has_gain_) combine(partial, c.grad(1));
-    if (has_bias_) combine(partial + cols_, c.grad(has_gain_ ? 2 : 1));
+    const int bias = has_gain_ ? 2 : 1;
+    if (has_gain_ && c.wants(1)) combine(partial, c.grad(1));
+    if (has_bias_ && c.wants(bias)) combine(partial + cols_, c.grad(bias));
   }
 
  private:
@@ -54,7 +56,7 @@ class RowNorm final : public Op {
   const real* gain(const OpContext& c) const { return has_gain_ ? c.in(1).data : nullptr; }
   void combine(const real* partial, const Gradient& to) const {
     for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
-      kernels().scale(cols_, real(1), partial + chunk * 2 * cols_, to.view.data, to.accumulate || chunk > 0);
+      kernels().scale(cols_, real(1), partial + chunk * 3 * cols_, to.view.data, to.accumulate || chunk > 0);
     }
   }
 

@@ -144,7 +144,7 @@ class Rms final : public StatisticOp {
       for_row_blocks(x.rows, [&](int64_t first, int64_t last) {
         for (int64_t r = first; r < last; ++r) {
           const double mean = kernels().sum_squares(x.cols, x.row(r)) / static_cast<double>(x.cols);
-          s.data[r] = static_cast<real>(std::sqrt(mean + eps_));
+          *s.row(r) = static_cast<real>(std::sqrt(mean + eps_));
         }
       });
       return;
@@ -169,7 +169,7 @@ class Rms final : public StatisticOp {
           square[j] /= static_cast<double>(valid);
         }
       }
-      for (int64_t j = 0; j < n; ++j) s.data[segment * x.cols + first + j] = static_cast<real>(std::sqrt(square[j] + eps_));
+      for (int64_t j = 0; j < n; ++j) s.row(segment)[first + j] = static_cast<real>(std::sqrt(square[j] + eps_));
     });
   }
 
@@ -180,7 +180,7 @@ class Rms final : public StatisticOp {
     if (s_.over == Over::channels) {
       for_row_blocks(x.rows, [&](int64_t first, int64_t last) {
         for (int64_t r = first; r < last; ++r) {
-          kernels().scale(x.cols, slope(ds.data[r], s.data[r], x.cols), x.row(r), dx.view.row(r), dx.accumulate);
+          kernels().scale(x.cols, slope(*ds.row(r), *s.row(r), x.cols), x.row(r), dx.view.row(r), dx.accumulate);
         }
       });
       return;
@@ -191,8 +191,7 @@ class Rms final : public StatisticOp {
       const int64_t valid = uses_running(c) ? 0 : valid_rows(c, begin, end);
       real slopes[kColumns] = {};
       for (int64_t j = 0; j < n && valid > 0; ++j) {
-        const int64_t at = segment * x.cols + first + j;
-        slopes[j] = slope(ds.data[at], s.data[at], valid);
+        slopes[j] = slope(ds.row(segment)[first + j], s.row(segment)[first + j], valid);
       }
       for (int64_t r = begin; r < end; ++r) {
         const real weight = counts(c, r) ? real(1) : real(0);
@@ -225,13 +224,14 @@ class Divide final : public Op {
     if (c.wants(0)) divided(c, dy, c.grad(0).view, c.grad(0).accumulate);
     if (!c.wants(1)) return;
     const Gradient ds = c.grad(1);
-    const auto store = [&](int64_t at, double sum) {
-      const double value = -sum / static_cast<double>(s.data[at]);
-      ds.view.data[at] = (ds.accumulate ? ds.view.data[at] : real(0)) + static_cast<real>(value);
+    const auto store = [&](int64_t row, int64_t column, double sum) {
+      const double value = -sum / static_cast<double>(s.row(row)[column]);
+      real& to = ds.view.row(row)[column];
+      to = (ds.accumulate ? to : real(0)) + static_cast<real>(value);
     };
     if (over_ == Over::channels) {
       for_row_blocks(y.rows, [&](int64_t first, int64_t last) {
-        for (int64_t r = first; r < last; ++r) store(r, kernels().dot(y.cols, dy.row(r), y.row(r)));
+        for (int64_t r = first; r < last; ++r) store(r, 0, kernels().dot(y.cols, dy.row(r), y.row(r)));
       });
       return;
     }
@@ -243,7 +243,7 @@ class Divide final : public Op {
           sum[j] += static_cast<double>(dy.row(r)[first + j]) * static_cast<double>(y.row(r)[first + j]);
         }
       }
-      for (int64_t j = 0; j < n; ++j) store(segment * y.cols + first + j, sum[j]);
+      for (int64_t j = 0; j < n; ++j) store(segment, first + j, sum[j]);
     });
   }
 
@@ -257,10 +257,10 @@ class Divide final : public Op {
         const real* in = x.row(r);
         real* to = out.row(r);
         if (over_ == Over::channels) {
-          const real divisor = s.data[r];
+          const real divisor = *s.row(r);
           for (int64_t j = 0; j < x.cols; ++j) to[j] = (accumulate ? to[j] : real(0)) + in[j] / divisor;
         } else {
-          const real* divisors = s.data + r / length * x.cols;
+          const real* divisors = s.row(r / length);
           for (int64_t j = 0; j < x.cols; ++j) to[j] = (accumulate ? to[j] : real(0)) + in[j] / divisors[j];
         }
       }

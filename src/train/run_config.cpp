@@ -50,12 +50,25 @@ void collect(const Toml& table, const std::string& prefix, std::string_view file
   }
 }
 
+// Whether a --set value that is no TOML was meant as text, so that nobody needs quotes inside quotes: --set model.norm=layernorm,
+// --set data.path=../text.txt, --set run.name=24-layers. What starts like a number, a list or a quoted string is a slip instead.
+bool is_bare_text(const std::string& key, std::string_view value) {
+  RunConfig c;
+  const std::vector<Field> list = fields(c);
+  const bool takes_text = std::any_of(list.begin(), list.end(), [&](const Field& f) {
+    return f.key == key && std::holds_alternative<std::string*>(f.value);
+  });
+  if (value.empty()) return takes_text;
+  return std::string_view("\"'[{").find(value[0]) == std::string_view::npos &&
+         (takes_text || std::string_view("+-.0123456789").find(value[0]) == std::string_view::npos);
+}
+
 // ---- applying ----------------------------------------------------------------------------------------------------------
 
 std::string range(const Field& f) {
   const bool integral = std::holds_alternative<int64_t*>(f.value) || f.whole;
   const auto bound = [&](double x) { return integral && std::abs(x) < 9e18 ? std::to_string(static_cast<int64_t>(x)) : number(x); };
-  if (f.max >= 9e18) return str("at least ", bound(f.min));
+  if (integral && f.max >= 9e18) return str("at least ", bound(f.min));
   return str("from ", bound(f.min), " to ", bound(f.max));
 }
 
@@ -189,7 +202,7 @@ ConfigFile parse_config(std::string_view text, std::string_view name, const std:
     try {
       parsed = parse_toml_value(value, str("--set ", key));
     } catch (const ConfigError&) {
-      // A bare word is a string, so that nobody needs quotes inside quotes: --set model.norm=layernorm.
+      if (!is_bare_text(key, value)) throw;
       parsed = Toml();
       parsed.kind = Toml::Kind::kString;
       parsed.string = std::string(value);

@@ -1,5 +1,6 @@
 #include "train/trainer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/parallel.h"
@@ -76,6 +77,7 @@ StepResult Trainer::step() {
     for (int64_t slot = 0; slot < slot_count_; ++slot) valid += load(slot, m);
   }
 
+  keep_states();
   double loss = 0;
   for (int64_t m = 0; m < train_.accumulate; ++m) {
     parallel_for(slot_count_, [&](int64_t slot) {
@@ -107,6 +109,7 @@ StepResult Trainer::step() {
     result.trouble = str("the gradient of ", optimizer_->first_non_finite(gradients[0]), " is not finite");
   }
   if (!result.trouble.empty()) {
+    put_states_back();
     result.param_norm = result.update_norm = std::numeric_limits<double>::quiet_NaN();
     return result;
   }
@@ -119,6 +122,22 @@ StepResult Trainer::step() {
   steps_done_ = result.step;
   tokens_seen_ = result.tokens;
   return result;
+}
+
+void Trainer::keep_states() {
+  states_before_.clear();
+  for (int p = 0; p < store_->count(); ++p) {
+    if (!store_->spec(p).trainable) states_before_.insert(states_before_.end(), store_->value(p), store_->value(p) + store_->spec(p).shape.count());
+  }
+}
+
+void Trainer::put_states_back() {
+  const real* from = states_before_.data();
+  for (int p = 0; p < store_->count(); ++p) {
+    if (store_->spec(p).trainable) continue;
+    std::copy_n(from, store_->spec(p).shape.count(), store_->value(p));
+    from += store_->spec(p).shape.count();
+  }
 }
 
 double Trainer::evaluate(int64_t count) {

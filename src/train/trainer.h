@@ -23,7 +23,7 @@ struct TrainConfig {
   ScheduleConfig schedule_config;
 };
 
-// One update. Not finite where the run diverged: then the parameters and the optimizer's state are as before.
+// One update. Not finite where the run diverged: then parameters, states and the optimizer's state are as before.
 struct StepResult {
   int64_t step = 0;    // from 1
   int64_t tokens = 0;  // valid targets seen so far
@@ -69,6 +69,9 @@ class Trainer {
     int64_t valid = 0;
   };
 
+  void keep_states();
+  void put_states_back();
+
   ModelConfig model_;
   TrainConfig train_;
   const Batches* batches_;
@@ -79,6 +82,7 @@ class Trainer {
   std::unique_ptr<Optimizer> optimizer_;
   std::vector<Slot> slots_;
   std::vector<real> slot_loss_;
+  std::vector<real> states_before_;  // running statistics move in the forward pass; a step that diverges puts them back
   int64_t steps_done_ = 0, tokens_seen_ = 0;
 };
 

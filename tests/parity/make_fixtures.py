@@ -34,7 +34,8 @@ VARIANTS = [f"model.norm={norm};model.placement={placement}" + (";norm.groups=2"
     "model.qk_norm=layernorm",
     "model.qk_norm=groupnorm;norm.groups=2;model.norm=groupnorm",
     "model.bias=false;model.tie_embeddings=true",
-    "norm.affine=false;model.norm=batchnorm;norm.momentum=0.5;norm.masked=false",
+    "norm.affine=false;model.norm=batchnorm;norm.momentum=0.5;norm.masked=false;model.bias=false",
+    *(f"model.norm=batchnorm;model.placement={name};model.bias=false" for name in ("post", "pre", "deepnorm")),
     "norm.eps=0.1;model.norm=instancenorm;norm.masked=false",
     "model.placement=deepnorm;placement.alpha=1.5;model.final_norm=on",
     "model.final_norm=off",
@@ -151,7 +152,7 @@ def ops():
     record(out, "attention", lambda q, k, v: decoder.causal_attention(q, k, v, heads, kv_heads), inputs, g)
     record(out, "rope", lambda x: decoder.rotate(x, 3), {"x": normal(g, batch, time, 12)}, g)
 
-    points = torch.cat((torch.linspace(-7, 7, 57), torch.tensor([-30.0, -0.01, 0.01, 30.0]))).double()
+    points = torch.cat((torch.linspace(-7, 7, 57), torch.tensor([-1e4, -30.0, -0.01, 0.01, 30.0, 1e4]))).double()
     for name in ("gelu", "gelu_tanh", "silu"):
         record(out, name, decoder.ACTIVATIONS[name], {"x": exact(points).reshape(1, 1, -1)}, g)
 
@@ -308,7 +309,11 @@ def models():
         print(f"{settings}: {losses[0]:.4f} -> {losses[-1]:.4f}, eval {evaluated:.4f}, PyTorch float32 is {own:.1e} off")
         out.add("losses;" + settings, losses)
         out.add("gradient_norm;" + settings, norm)
-        out.add("evaluation;" + settings, evaluated)
+        # A bias that a later BatchNorm takes out again (of a linear layer; of sandwich's second norm) has no gradient but rounding, which Adam
+        # turns into steps. Training does not see them; running statistics lag behind: PyTorch's own float32 evaluation is off by 1e-3 there.
+        model = config["model"]
+        if model["norm"] != "batchnorm" or not (model["bias"] or model["placement"] == "sandwich"):
+            out.add("evaluation;" + settings, evaluated)
         if config["model"]["norm"] in ("layernorm", "rmsnorm") and settings.startswith("model.norm="):
             for name in GRADIENTS:
                 out.add(f"gradient;{settings};{name}", gradients[name])

@@ -26,7 +26,7 @@ def apply_norm(kind, options, x, weights, site, valid, training):
     if kind == "none":
         return x
     width = x.shape[-1]
-    eps = NORM_EPS[kind] if options["eps"] == "auto" else options["eps"]
+    eps = options["eps"]
     gain, bias = weights.get(site + ".weight"), weights.get(site + ".bias")
     if kind == "layernorm":
         return F.layer_norm(x, (width,), gain, bias, eps)
@@ -147,9 +147,13 @@ def loss_sum(config, weights, tokens, targets, training=True):
     m = config["model"]
     valid = targets >= 0
     dtype = weights["embedding.token.weight"].dtype
+    eps = config["norm"]["eps"]
+    if eps == "auto":  # one for all norms of the model
+        eps = NORM_EPS[m["qk_norm"] if m["norm"] == "none" else m["norm"]]
+    options = config["norm"] | {"eps": eps}
 
     def norm(site, x):
-        return apply_norm(m["norm"], config["norm"], x, weights, site, valid, training)
+        return apply_norm(m["norm"], options, x, weights, site, valid, training)
 
     def linear(name, x):
         return F.linear(x, weights[name + ".weight"], weights.get(name + ".bias"))
@@ -158,9 +162,9 @@ def loss_sum(config, weights, tokens, targets, training=True):
         if m["qk_norm"] == "none":
             return x
         # Options belong to the config's norm; a q/k norm of another kind keeps its defaults, but for eps and affine.
-        options = config["norm"] if m["qk_norm"] == m["norm"] else {"eps": config["norm"]["eps"]}
+        own = options if m["qk_norm"] == m["norm"] else {"eps": eps}
         split = x.reshape(*x.shape[:2], heads, -1)
-        return apply_norm(m["qk_norm"], options, split, weights, site, valid, training).reshape(x.shape)
+        return apply_norm(m["qk_norm"], own, split, weights, site, valid, training).reshape(x.shape)
 
     def attention(at, x):
         q, k, v = (linear(at + name, x) for name in ("q", "k", "v"))

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "../test.h"
 #include "core/rng.h"
 #include "kernels/kernels.h"
-#include "tests/test.h"
 
 namespace normlab {
 
@@ -18,22 +18,24 @@ inline constexpr real kNan = std::numeric_limits<real>::quiet_NaN();
 inline constexpr real kInf = std::numeric_limits<real>::infinity();
 
 // Higham's bound for n roundings in a row.
-inline double gamma(double n) { return n * kUnit / (1 - n * kUnit); }
+inline double roundings(double n) { return n * kUnit / (1 - n * kUnit); }
 
-// Tables this processor supports; the others are skipped aloud.
+// Tables this processor supports; the others are skipped aloud, once.
 inline std::vector<const KernelTable*> runnable_tables() {
+  static bool told = false;
   std::vector<const KernelTable*> result;
   for (const KernelTable* table : all_kernels()) {
     if (table->supported())
       result.push_back(table);
-    else
+    else if (!told)
       WARN("SKIPPED, not a pass: this processor does not support the kernels " << table->name);
   }
+  told = true;
   return result;
 }
 
-// `size` numbers that begin off any alignment, with NaN before and behind: a kernel that reads them into a result shows it, and
-// `intact` tells whether one was written.
+// `size` numbers that begin off any alignment, with NaN before and behind: a kernel that reads them into a result shows
+// it, and `intact` tells whether one was written.
 class Guarded {
  public:
   explicit Guarded(std::int64_t size, real value = 0) : cells_(static_cast<std::size_t>(size) + 2 * kGuard, kNan) {

@@ -1,0 +1,37 @@
+#!/bin/sh
+# Replays varied small runs in PyTorch: run.sh NORMLAB_PROGRAM. Exit code 77 where no Python 3.11 with PyTorch is found (PYTHON names one).
+here=$(dirname "$0")
+export NORMLAB="${1:?usage: run.sh NORMLAB_PROGRAM}"
+for python in ${PYTHON:-python3 /usr/bin/python3}; do
+  "$python" -c 'import torch, tomllib' 2>/dev/null && break
+  python=
+done
+if [ -z "$python" ]; then
+  echo "SKIPPED, not a pass: no Python 3.11 with PyTorch found (Debian, Ubuntu: apt-get install python3-torch; or PYTHON=/path/to/python3)"
+  exit 77
+fi
+
+failed=0
+replay() {
+  settings=
+  for setting in "$@"; do settings="$settings --set $setting"; done
+  echo "replay $*"
+  # shellcheck disable=SC2086  # settings hold no blanks
+  "$python" "$here/replay.py" "$here/small.toml" $settings --tolerance 1e-5 || failed=1
+}
+
+replay model.placement=post model.norm=layernorm
+replay model.placement=post model.norm=batchnorm data.padding=0.3
+replay model.placement=pre model.norm=rmsnorm model.position=rope model.kv_heads=1 model.activation=swiglu model.bias=false
+replay model.placement=pre model.norm=instancenorm data.padding=0.3 norm.masked=false model.position=none
+replay model.placement=deepnorm model.norm=layernorm norm.affine=false model.activation=relu train.schedule=cosine train.warmup=3
+replay model.placement=deepnorm model.norm=rmsnorm placement.alpha=1.5 model.final_norm=on model.activation=geglu
+replay model.placement=sandwich model.norm=rmsnorm model.qk_norm=layernorm model.activation=silu train.accumulate=2 data.padding=0.2
+replay model.placement=sandwich model.norm=batchnorm train.accumulate=2 model.tie_embeddings=true
+replay model.placement=pre model.norm=groupnorm norm.groups=2 model.qk_norm=groupnorm model.position=sinusoidal
+replay model.placement=none model.activation=gelu_tanh train.optimizer=sgd train.lr=0.1 train.momentum=0.9 train.weight_decay=0.01 train.clip=0.5
+replay model.norm=none train.optimizer=adamw train.weight_decay=0.2 train.betas=[0.8,0.95] train.eps=1e-6 train.schedule=wsd
+replay data.source=markov train.schedule=inverse_sqrt train.warmup=2 train.slots=2 norm.fused=false norm.eps=0.01
+replay train.schedule=linear train.min_lr=1e-4 train.clip=1 model.placement=pre model.final_norm=off
+replay train.lr=1e30 # diverges: the losses must stop being numbers at the same step
+exit $failed
