@@ -19,7 +19,8 @@ namespace {
 int start_twin(const Arguments& a) {
   const std::filesystem::path twin = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "normlab_f64";
   if (!std::filesystem::exists(twin)) {
-    throw IoError(str(twin.string(), " is missing: gradcheck needs this program in double, which is built and installed beside it"));
+    throw IoError(str(twin.string(),
+                      " is missing: gradcheck needs this program in double, which is built and installed beside it"));
   }
   std::vector<std::string> words = {twin.string(), "gradcheck"};
   for (const char* option : {"--norm", "--placement", "--threads"}) {
@@ -42,14 +43,15 @@ std::string scientific(double value) {
 
 // Keeps the cases whose `member` is the option's value, which must be a registered name.
 template <class Registry>
-void select(std::vector<GradcheckCase>& cases, const Arguments& a, std::string_view option, std::string GradcheckCase::*member,
-            const Registry& registry) {
+void select(std::vector<GradcheckCase>& cases, const Arguments& a, std::string_view option,
+            std::string GradcheckCase::*member, const Registry& registry) {
   if (!a.has(option)) return;
   const std::string wanted = a.text(option);
   std::vector<std::string> names;
   for (const auto* entry : registry) names.emplace_back(entry->name);
   if (std::find(names.begin(), names.end(), wanted) == names.end()) {
-    throw UsageError(str(option, ": unknown name ", quote(wanted), did_you_mean(wanted, names), "; expected one of: ", join(names, ", ")));
+    throw UsageError(str(option, ": unknown name ", quote(wanted), did_you_mean(wanted, names),
+                         "; expected one of: ", join(names, ", ")));
   }
   std::erase_if(cases, [&](const GradcheckCase& c) { return c.*member != wanted; });
 }
@@ -71,12 +73,15 @@ int command_gradcheck(const Arguments& a) {
     name.resize(width + 2, ' ');
     section.resize(7, ' ');
     const bool measured = row.rough.empty() || !row.passed();
-    print(str(section, name, measured ? scientific(row.error) : row.rough, row.passed() ? "  ok\n" : str("  FAILED  ", row.where, "\n")));
+    print(str(section, name, measured ? scientific(row.error) : row.rough,
+              row.passed() ? "  ok\n" : str("  FAILED  ", row.where, "\n")));
     failed += row.passed() ? 0 : 1;
   }
-  const auto worst = std::max_element(rows.begin(), rows.end(), [](const GradcheckRow& x, const GradcheckRow& y) { return x.error < y.error; });
-  print(str("\n", rows.size(), " cases, ", failed, " failed; worst relative error ", worst == rows.end() ? "0" : scientific(worst->error), " (limit ",
-            scientific(kGradcheckTolerance), worst == rows.end() ? "" : str("): ", worst->section, " ", worst->name), "\n"));
+  const auto worst = std::max_element(rows.begin(), rows.end(),
+                                      [](const GradcheckRow& x, const GradcheckRow& y) { return x.error < y.error; });
+  print(str("\n", rows.size(), " cases, ", failed, " failed; worst relative error ",
+            worst == rows.end() ? "0" : scientific(worst->error), " (limit ", scientific(kGradcheckTolerance),
+            worst == rows.end() ? "" : str("): ", worst->section, " ", worst->name), "\n"));
   return failed > 0 ? 1 : 0;
 }
 

@@ -63,6 +63,5 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 
 // `text` between single quotes with control characters and non-ASCII bytes escaped, cut to `most` characters: for messages.
 std::string quote(std::string_view text, std::size_t most = 60);
-inline std::string quoted(std::string_view text, std::size_t most = 60) { return quote(text, most); }
 
 }  // namespace normlab

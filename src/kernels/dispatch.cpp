@@ -44,10 +44,10 @@ const KernelTable* find(std::string_view name, std::string_view asked_by) {
   for (const KernelTable* table : all_kernels()) {
     if (name != table->name) continue;
     if (table->supported()) return table;
-    throw UsageError(str(asked_by, ": this processor does not support the kernels ", quoted(name),
+    throw UsageError(str(asked_by, ": this processor does not support the kernels ", quote(name),
                          "; it supports: ", join(names(true), ", ")));
   }
-  throw UsageError(str(asked_by, ": unknown kernels ", quoted(name), did_you_mean(name, names(false)),
+  throw UsageError(str(asked_by, ": unknown kernels ", quote(name), did_you_mean(name, names(false)),
                        "; expected one of: ", join(names(false), ", ")));
 }
 

@@ -27,10 +27,11 @@ double root_mean_square(const real* x, int64_t n) {
   return std::sqrt(sum / static_cast<double>(n));
 }
 
-// Backward's slope along `direction` against differences at falling steps: a kink or an eps nearby asks for small ones, rounding for large
-// ones, and a wrong backward agrees with none. Relative to the larger of the two, or to `floor` where both are next to nothing.
-void probe(GradcheckRow& row, Recording& r, int64_t first, const std::vector<double>& direction, double slope, double floor,
-           const std::string& label) {
+// Backward's slope along `direction` against differences at falling steps: a kink or an eps nearby asks for small ones,
+// rounding for large ones, and a wrong backward agrees with none. Relative to the larger of the two, or to `floor`
+// where both are next to nothing.
+void probe(GradcheckRow& row, Recording& r, int64_t first, const std::vector<double>& direction, double slope,
+           double floor, const std::string& label) {
   double best = kInfinite, nearest = 0;
   for (const double h : {1e-3, 1e-2, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9}) {
     if (best <= kGradcheckTolerance / 10) break;
@@ -45,7 +46,9 @@ void compare_with_differences(GradcheckRow& row, Recording& r, const GradcheckCa
   const ParamStore& store = r.store();
   const std::vector<real> gradients = r.gradients(std::numeric_limits<real>::quiet_NaN(), false);
   const std::vector<real> added = r.gradients(real(1), true);
-  const std::string owner = c.section == "model" ? c.placement : c.section == "norm" ? c.norm : c.name.substr(0, c.name.find(':'));
+  const std::string owner = c.section == "model"  ? c.placement
+                            : c.section == "norm" ? c.norm
+                                                  : c.name.substr(0, c.name.find(':'));
   double largest = 0;
   for (int p = 0; p < store.count(); ++p) {
     const ParamSpec& spec = store.spec(p);
@@ -54,11 +57,13 @@ void compare_with_differences(GradcheckRow& row, Recording& r, const GradcheckCa
     for (int64_t e = 0; e < n; ++e) {
       const auto value = static_cast<double>(g[e]);
       const std::string element = str(spec.name, "[", e, "] ", way);
-      if (!spec.trainable && !std::isnan(value)) worsen(row, kInfinite, str(element, ": has no gradient, yet is written"));
+      if (!spec.trainable && !std::isnan(value))
+        worsen(row, kInfinite, str(element, ": has no gradient, yet is written"));
       if (!spec.trainable) continue;
       if (!std::isfinite(value)) worsen(row, kInfinite, str(element, ": backward gives ", value));
       const double off = static_cast<double>(sum[e]) - 1 - value;
-      if (std::abs(off) > 1e-12 * (1 + std::abs(value))) worsen(row, kInfinite, str(element, ": not added to an older gradient"));
+      if (std::abs(off) > 1e-12 * (1 + std::abs(value)))
+        worsen(row, kInfinite, str(element, ": not added to an older gradient"));
     }
     if (spec.trainable) largest = std::max(largest, root_mean_square(g, n));
   }
@@ -166,8 +171,10 @@ std::vector<GradcheckRow> run_gradcheck(const std::vector<GradcheckCase>& cases,
   for (const auto& [parameter, moved] : moves) {
     if (!moved) without_gradient.push_back(parameter);
   }
-  rows.push_back({"all", "every op has a case of its own", "", without_case.empty() ? 0 : kInfinite, join(without_case, ", ")});
-  rows.push_back({"all", "every parameter has a gradient", "", without_gradient.empty() ? 0 : kInfinite, join(without_gradient, ", ")});
+  rows.push_back(
+      {"all", "every op has a case of its own", "", without_case.empty() ? 0 : kInfinite, join(without_case, ", ")});
+  rows.push_back({"all", "every parameter has a gradient", "", without_gradient.empty() ? 0 : kInfinite,
+                  join(without_gradient, ", ")});
   return rows;
 }
 

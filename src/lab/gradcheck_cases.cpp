@@ -41,7 +41,8 @@ const std::vector<Edge>& edges() {
   return all;
 }
 
-GradcheckCase norm_case(const NormDef& def, const NormChoice& choice, const Edge& edge, std::string_view what, bool heads = false) {
+GradcheckCase norm_case(const NormDef& def, const NormChoice& choice, const Edge& edge, std::string_view what,
+                        bool heads = false) {
   GradcheckCase c;
   c.section = "norm";
   c.name = str(def.name, ": ", what, choice.fused ? ", fused" : "");
@@ -49,10 +50,12 @@ GradcheckCase norm_case(const NormDef& def, const NormChoice& choice, const Edge
   c.sizes = edge.sizes;
   c.training = edge.training;
   c.ignored = edge.ignored;
-  if (std::find(def.rough.begin(), def.rough.end(), edge.name) != def.rough.end()) c.rough = "declared to have no derivative here";
+  if (std::find(def.rough.begin(), def.rough.end(), edge.name) != def.rough.end())
+    c.rough = "declared to have no derivative here";
   c.record = [choice, edge, heads](CaseInputs& in) {
     Graph& g = in.graph;
-    const Var x = in.tensor("x", {g.batch(), g.time(), edge.width}, [=](double z) { return edge.value(z, choice.eps); });
+    const Var x =
+        in.tensor("x", {g.batch(), g.time(), edge.width}, [=](double z) { return edge.value(z, choice.eps); });
     return apply_norm(g, choice, "norm", heads ? g.split(x, 2) : x);
   };
   return c;
@@ -89,15 +92,20 @@ std::vector<GradcheckCase> option_cases() {
     cases.push_back(model_case(name, config));
     return cases.back();
   };
-  const std::pair<const char*, Ffn> ffns[] = {{"relu", Ffn::relu}, {"gelu", Ffn::gelu}, {"gelu_tanh", Ffn::gelu_tanh},
-                                              {"silu", Ffn::silu}, {"swiglu", Ffn::swiglu}, {"geglu", Ffn::geglu}};
+  const std::pair<const char*, Ffn> ffns[] = {{"relu", Ffn::relu},           {"gelu", Ffn::gelu},
+                                              {"gelu_tanh", Ffn::gelu_tanh}, {"silu", Ffn::silu},
+                                              {"swiglu", Ffn::swiglu},       {"geglu", Ffn::geglu}};
   for (const auto& [name, ffn] : ffns) vary(str("activation ", name), [&, f = ffn](ModelConfig& m) { m.ffn = f; });
-  const std::pair<const char*, Position> positions[] = {
-      {"learned", Position::learned}, {"sinusoidal", Position::sinusoidal}, {"rope", Position::rope}, {"none", Position::none}};
-  for (const auto& [name, position] : positions) vary(str("position ", name), [&, p = position](ModelConfig& m) { m.position = p; });
+  const std::pair<const char*, Position> positions[] = {{"learned", Position::learned},
+                                                        {"sinusoidal", Position::sinusoidal},
+                                                        {"rope", Position::rope},
+                                                        {"none", Position::none}};
+  for (const auto& [name, position] : positions)
+    vary(str("position ", name), [&, p = position](ModelConfig& m) { m.position = p; });
   for (const InitDef& init : all_inits()) vary(str("init ", init.name), [&](ModelConfig& m) { m.init = &init; });
   for (const NormDef* def : all_norms()) {
-    if (def->reach == Reach::token) vary(str("qk_norm ", def->name), [&](ModelConfig& m) { m.qk_norm = norm_choice(*def, 2); });
+    if (def->reach == Reach::token)
+      vary(str("qk_norm ", def->name), [&](ModelConfig& m) { m.qk_norm = norm_choice(*def, 2); });
   }
   vary("bias off", [](ModelConfig& m) { m.bias = false; });
   vary("tie_embeddings", [](ModelConfig& m) { m.tie_embeddings = true; });
@@ -118,7 +126,8 @@ std::vector<GradcheckCase> option_cases() {
 NormChoice norm_choice(const NormDef& def, double integer) {
   NormChoice choice{&def, def.default_eps, true, true, {}};
   for (const OptionSpec& option : def.options) {
-    if (option.kind == OptionSpec::Kind::integer) choice.options[std::string(option.name)] = std::clamp(integer, option.min, option.max);
+    if (option.kind == OptionSpec::Kind::integer)
+      choice.options[std::string(option.name)] = std::clamp(integer, option.min, option.max);
   }
   return choice;
 }
@@ -154,7 +163,8 @@ std::vector<GradcheckCase> norm_cases(const NormDef& def) {
     vary("default options", [](NormChoice& c) { c.options.clear(); });
     vary("eps 0.5", [](NormChoice& c) { c.eps = 0.5; });
     for (const OptionSpec& option : def.options) {
-      vary(str(option.name, " = ", other_value(option)), [&](NormChoice& c) { c.options[std::string(option.name)] = other_value(option); });
+      vary(str(option.name, " = ", other_value(option)),
+           [&](NormChoice& c) { c.options[std::string(option.name)] = other_value(option); });
       cases.back().ignored = Ignored::some;
     }
     if (def.reach == Reach::token) cases.push_back(norm_case(def, choice, plain, "two heads", true));
@@ -183,7 +193,9 @@ std::vector<GradcheckCase> model_cases() {
 
 std::vector<GradcheckCase> gradcheck_cases() {
   std::vector<GradcheckCase> cases = op_cases();
-  const auto append = [&](const std::vector<GradcheckCase>& more) { cases.insert(cases.end(), more.begin(), more.end()); };
+  const auto append = [&](const std::vector<GradcheckCase>& more) {
+    cases.insert(cases.end(), more.begin(), more.end());
+  };
   for (const NormDef* def : all_norms()) append(norm_cases(*def));
   append(model_cases());
   return cases;

@@ -35,17 +35,26 @@ Var input(CaseInputs& in, const std::string& name, int64_t width, CaseInputs::Fi
 }
 
 void matrices_and_tables(Cases& add_case) {
-  add_case("linear: bias", [](CaseInputs& in) { return linear(input(in, "x", 6), in.weight("w", {4, 6}), in.weight("b", {4})); });
+  add_case("linear: bias", [](CaseInputs& in) {
+    return linear(input(in, "x", 6), in.weight("w", {4, 6}), in.weight("b", {4}));
+  });
   add_case("linear: no bias", [](CaseInputs& in) { return linear(input(in, "x", 3), in.weight("w", {1, 3}), {}); });
   add_case("linear: many rows, odd widths",
-           [](CaseInputs& in) { return linear(input(in, "x", 20), in.weight("w", {33, 20}), in.weight("b", {33})); }, {2, 35});
+           [](CaseInputs& in) {
+             return linear(input(in, "x", 20), in.weight("w", {33, 20}), in.weight("b", {33}));
+           },
+           {2, 35});
   add_case("embedding: table", [](CaseInputs& in) { return embedding(in.graph, in.weight("table", {7, 6})); });
   add_case("embedding: also the head (tied)", [](CaseInputs& in) {
     const Var table = in.weight("table", {7, 6});
     return linear(embedding(in.graph, table), table, {});
   });
-  add_case("add_positions: as many as time", [](CaseInputs& in) { return add_positions(input(in, "x", 6), in.weight("table", {5, 6})); });
-  add_case("add_positions: more than time", [](CaseInputs& in) { return add_positions(input(in, "x", 20), in.weight("table", {9, 20})); });
+  add_case("add_positions: as many as time", [](CaseInputs& in) {
+    return add_positions(input(in, "x", 6), in.weight("table", {5, 6}));
+  });
+  add_case("add_positions: more than time", [](CaseInputs& in) {
+    return add_positions(input(in, "x", 20), in.weight("table", {9, 20}));
+  });
   add_case("add_sinusoids: even", [](CaseInputs& in) { return add_sinusoids(input(in, "x", 20)); });
   add_case("add_sinusoids: odd", [](CaseInputs& in) { return add_sinusoids(input(in, "x", 5)); });
 }
@@ -65,18 +74,20 @@ void elementwise(Cases& add_case) {
     return multiply(x, x);
   });
   add_case("affine: factor and offset", [](CaseInputs& in) { return affine(input(in, "x", 20), -0.6, 0.4); });
-  add_case("affine: of a statistic", [](CaseInputs& in) {
-    return affine(rms(input(in, "x", 20), 0.1, {.over = Over::time}), 2, 0.5);
-  });
+  add_case("affine: of a statistic",
+           [](CaseInputs& in) { return affine(rms(input(in, "x", 20), 0.1, {.over = Over::time}), 2, 0.5); });
   struct Named {
     Activation f;
     const char* name;
   };
-  for (const Named& a : {Named{Activation::relu, "relu"}, Named{Activation::gelu, "gelu"}, Named{Activation::gelu_tanh, "gelu_tanh"},
-                         Named{Activation::silu, "silu"}, Named{Activation::tanh, "tanh"}, Named{Activation::erf, "erf"}}) {
+  for (const Named& a :
+       {Named{Activation::relu, "relu"}, Named{Activation::gelu, "gelu"}, Named{Activation::gelu_tanh, "gelu_tanh"},
+        Named{Activation::silu, "silu"}, Named{Activation::tanh, "tanh"}, Named{Activation::erf, "erf"}}) {
     const Activation f = a.f;
     add_case(str("activation: ", a.name), [f](CaseInputs& in) {
-      return activation(input(in, "x", 20, f == Activation::relu ? away_from_zero : [](double z) { return 2 * z; }), f);
+      return activation(input(
+                            in, "x", 20, f == Activation::relu ? away_from_zero : [](double z) { return 2 * z; }),
+                        f);
     });
   }
   add_case("dropout: training", [](CaseInputs& in) { return dropout(input(in, "x", 20), 0.3); });
@@ -84,11 +95,14 @@ void elementwise(Cases& add_case) {
 }
 
 void channels(Cases& add_case) {
-  add_case("scale_channels: (B, T, C)", [](CaseInputs& in) { return scale_channels(input(in, "x", 20), in.weight("gain", {20})); });
-  add_case("scale_channels: 70 channels, heads", [](CaseInputs& in) {
-    return scale_channels(in.graph.split(input(in, "x", 140), 2), in.weight("gain", {70}));
-  }, {1, 2});
-  add_case("shift_channels: (B, T, C)", [](CaseInputs& in) { return shift_channels(input(in, "x", 20), in.weight("bias", {20})); });
+  add_case("scale_channels: (B, T, C)",
+           [](CaseInputs& in) { return scale_channels(input(in, "x", 20), in.weight("gain", {20})); });
+  add_case(
+      "scale_channels: 70 channels, heads",
+      [](CaseInputs& in) { return scale_channels(in.graph.split(input(in, "x", 140), 2), in.weight("gain", {70})); },
+      {1, 2});
+  add_case("shift_channels: (B, T, C)",
+           [](CaseInputs& in) { return shift_channels(input(in, "x", 20), in.weight("bias", {20})); });
   add_case("shift_channels: heads", [](CaseInputs& in) {
     return shift_channels(in.graph.split(input(in, "x", 20), 4), in.weight("bias", {5}));
   });
@@ -129,19 +143,27 @@ void statistics(Cases& add_case) {
     };
     add_both("center", [](Var x, const Statistic& s) { return center(x, s); });
     // Alone at evaluation rms is a constant of its input; a product gives the input a gradient again.
-    add_both("rms", [](Var x, const Statistic& s) { return s.running ? divide(x, rms(x, 0.1, s), s.over) : rms(x, 0.1, s); });
+    add_both("rms",
+             [](Var x, const Statistic& s) { return s.running ? divide(x, rms(x, 0.1, s), s.over) : rms(x, 0.1, s); });
   }
-  add_case("center: more than 64 channels", [](CaseInputs& in) { return center(input(in, "x", 70), {.over = Over::time}); }, {1, 3});
-  add_case("rms: more than 64 channels", [](CaseInputs& in) { return rms(input(in, "x", 70), 0.1, {.over = Over::batch}); }, {1, 3});
-  add_case("rms: groups of one channel", [](CaseInputs& in) { return rms(in.graph.split(input(in, "x", 20), 20), 0.1, {}); });
+  add_case("center: more than 64 channels",
+           [](CaseInputs& in) { return center(input(in, "x", 70), {.over = Over::time}); }, {1, 3});
+  add_case("rms: more than 64 channels",
+           [](CaseInputs& in) { return rms(input(in, "x", 70), 0.1, {.over = Over::batch}); }, {1, 3});
+  add_case("rms: groups of one channel",
+           [](CaseInputs& in) { return rms(in.graph.split(input(in, "x", 20), 20), 0.1, {}); });
   add_case("divide: channels", [](CaseInputs& in) {
     return divide(input(in, "x", 20), in.tensor("s", {2, 5, 1}, positive), Over::channels);
   });
   add_case("divide: channels of a head", [](CaseInputs& in) {
     return divide(in.graph.split(input(in, "x", 20), 4), in.tensor("s", {2, 5, 4, 1}, positive), Over::channels);
   });
-  add_case("divide: time", [](CaseInputs& in) { return divide(input(in, "x", 20), in.tensor("s", {2, 20}, positive), Over::time); });
-  add_case("divide: batch", [](CaseInputs& in) { return divide(input(in, "x", 70), in.tensor("s", {70}, positive), Over::batch); }, {1, 3});
+  add_case("divide: time", [](CaseInputs& in) {
+    return divide(input(in, "x", 20), in.tensor("s", {2, 20}, positive), Over::time);
+  });
+  add_case("divide: batch",
+           [](CaseInputs& in) { return divide(input(in, "x", 70), in.tensor("s", {70}, positive), Over::batch); },
+           {1, 3});
   add_case("center: split, merged and read whole", [](CaseInputs& in) {
     const Var x = input(in, "x", 20);
     return multiply(in.graph.merge(center(in.graph.split(x, 4), {})), x);
@@ -160,10 +182,12 @@ void row_norms(Cases& add_case) {
         });
       }
     }
-    add_case(op + ": 300 rows", [=](CaseInputs& in) {
-      const Var x = input(in, "x", 3), g = in.weight("gain", {3});
-      return row_norm(x, g, in.weight("bias", {3}), 1e-1, centered);
-    }, {2, 150});
+    add_case(op + ": 300 rows",
+             [=](CaseInputs& in) {
+               const Var x = input(in, "x", 3), g = in.weight("gain", {3});
+               return row_norm(x, g, in.weight("bias", {3}), 1e-1, centered);
+             },
+             {2, 150});
     add_case(op + ": heads", [=](CaseInputs& in) {
       return row_norm(in.graph.split(input(in, "x", 20), 4), in.weight("gain", {5}), {}, 1e-5, centered);
     });
@@ -174,11 +198,14 @@ void attention_and_loss(Cases& add_case) {
   struct Heads {
     int64_t heads, kv_heads, width, time;
   };
-  for (const Heads& h : {Heads{4, 2, 3, 5}, Heads{3, 3, 2, 33}, Heads{4, 1, 2, 40}, Heads{2, 2, 1, 70}, Heads{2, 1, 3, 1}, Heads{1, 1, 20, 32}}) {
-    add_case(str("attention: ", h.heads, " heads, ", h.kv_heads, " kv heads, width ", h.width, ", T = ", h.time), [h](CaseInputs& in) {
-      const Var q = input(in, "q", h.heads * h.width), k = input(in, "k", h.kv_heads * h.width);
-      return attention(q, k, input(in, "v", h.kv_heads * h.width), h.heads, h.kv_heads);
-    }, {2, h.time});
+  for (const Heads& h : {Heads{4, 2, 3, 5}, Heads{3, 3, 2, 33}, Heads{4, 1, 2, 40}, Heads{2, 2, 1, 70},
+                         Heads{2, 1, 3, 1}, Heads{1, 1, 20, 32}}) {
+    add_case(str("attention: ", h.heads, " heads, ", h.kv_heads, " kv heads, width ", h.width, ", T = ", h.time),
+             [h](CaseInputs& in) {
+               const Var q = input(in, "q", h.heads * h.width), k = input(in, "k", h.kv_heads * h.width);
+               return attention(q, k, input(in, "v", h.kv_heads * h.width), h.heads, h.kv_heads);
+             },
+             {2, h.time});
   }
   add_case("attention: one tensor three times", [](CaseInputs& in) {
     const Var x = input(in, "x", 6);
@@ -186,11 +213,16 @@ void attention_and_loss(Cases& add_case) {
   });
   add_case("rope: 2 heads", [](CaseInputs& in) { return rope(input(in, "x", 20), 2); }, {2, 7});
   add_case("rope: pairs only", [](CaseInputs& in) { return rope(input(in, "x", 6), 3); });
-  for (const auto& [name, ignored] : {std::pair{"all targets", Ignored::none}, {"every third ignored", Ignored::some}, {"a sequence ignored", Ignored::sequence}}) {
-    add_case(str("cross_entropy: ", name), [](CaseInputs& in) { return cross_entropy(input(in, "logits", 7)); }).ignored = ignored;
+  for (const auto& [name, ignored] : {std::pair{"all targets", Ignored::none},
+                                      {"every third ignored", Ignored::some},
+                                      {"a sequence ignored", Ignored::sequence}}) {
+    add_case(str("cross_entropy: ", name), [](CaseInputs& in) {
+      return cross_entropy(input(in, "logits", 7));
+    }).ignored = ignored;
   }
-  add_case("cross_entropy: 33 words, logits of size 20",
-           [](CaseInputs& in) { return cross_entropy(input(in, "logits", 33, [](double z) { return 10 * z; })); }).vocabulary = 33;
+  add_case("cross_entropy: 33 words, logits of size 20", [](CaseInputs& in) {
+    return cross_entropy(input(in, "logits", 33, [](double z) { return 10 * z; }));
+  }).vocabulary = 33;
 }
 
 }  // namespace

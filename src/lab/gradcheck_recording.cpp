@@ -86,7 +86,8 @@ double CaseInputs::value(const std::string& name, double normal) const {
   return fill ? fill(normal) : normal;
 }
 
-Recording::Recording(const GradcheckCase& c, bool shared, int frozen) : graph_(store_, c.sizes), inputs_(graph_, shared, frozen) {
+Recording::Recording(const GradcheckCase& c, bool shared, int frozen)
+    : graph_(store_, c.sizes), inputs_(graph_, shared, frozen) {
   result_ = c.record(inputs_);
   graph_.keep(result_);
   Var loss = weighted_sum(result_, "result");
@@ -175,7 +176,8 @@ double Recording::difference(int64_t first, const std::vector<double>& direction
   const auto start = start_.begin() + first;
   const auto at = [&](double steps) {
     for (std::size_t e = 0; e < direction.size(); ++e) {
-      values[e] = static_cast<real>(static_cast<double>(start[static_cast<std::ptrdiff_t>(e)]) + steps * h * direction[e]);
+      values[e] =
+          static_cast<real>(static_cast<double>(start[static_cast<std::ptrdiff_t>(e)]) + steps * h * direction[e]);
     }
     return loss();
   };

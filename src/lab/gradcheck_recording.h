@@ -24,7 +24,8 @@ class Recording {
   // The case's result, row by row.
   std::vector<real> result();
 
-  // One forward and backward in memory full of NaN. Every gradient holds `before` at the start; backward overwrites it, or adds to it.
+  // One forward and backward in memory full of NaN. Every gradient holds `before` at the start; backward overwrites it,
+  // or adds to it.
   std::vector<real> gradients(real before, bool add);
 
   // Derivative of the loss along `direction`, which covers the elements of the store from `first` on.

@@ -30,12 +30,14 @@ TEST_CASE("A fused norm equals its definition in value and in every gradient") {
   for (const NormDef* def : all_norms()) {
     const std::vector<GradcheckCase> cases = norm_cases(*def);
     for (const GradcheckCase& defined : cases) {
-      const auto fused = std::find_if(cases.begin(), cases.end(), [&](const GradcheckCase& c) { return c.name == defined.name + ", fused"; });
+      const auto fused = std::find_if(cases.begin(), cases.end(),
+                                      [&](const GradcheckCase& c) { return c.name == defined.name + ", fused"; });
       if (fused == cases.end()) continue;
       ++pairs;
       Recording a(defined, false), b(*fused, false);
-      // Two sums of n terms in another order differ by less than n 2^-53 of the sum of their sizes. An offset of 1e4 on a spread of 1 makes
-      // that 1e4 times as much of the spread, in the value, and again in the gradient's division by it.
+      // Two sums of n terms in another order differ by less than n 2^-53 of the sum of their sizes. An offset of 1e4 on
+      // a spread of 1 makes that 1e4 times as much of the spread, in the value, and again in the gradient's division by
+      // it.
       const bool offset = defined.name.find("offset") != std::string::npos;
       const double rounding = 36 * 0x1p-53 * (offset ? 1e4 : 1);
       INFO(fused->name);
@@ -51,7 +53,8 @@ std::vector<real> normed(const NormDef& def, double factor, double offset) {
   NormChoice choice = norm_choice(def, 2);
   choice.eps = 1e-12;  // the invariances hold up to eps
   c.record = [=](CaseInputs& in) {
-    return apply_norm(in.graph, choice, "norm", in.tensor("x", {2, 6, 8}, [=](double z) { return factor * (0.3 + 1.5 * z) + offset; }));
+    return apply_norm(in.graph, choice, "norm",
+                      in.tensor("x", {2, 6, 8}, [=](double z) { return factor * (0.3 + 1.5 * z) + offset; }));
   };
   return Recording(c, false).result();
 }
@@ -78,7 +81,8 @@ std::vector<bool> moved_positions(const ModelConfig& config, bool training) {
   std::vector<bool> moved;
   for (std::size_t p = 0; p < before.size() / v; ++p) {
     const auto at = static_cast<std::ptrdiff_t>(p * v);
-    moved.push_back(!std::equal(before.begin() + at, before.begin() + at + static_cast<std::ptrdiff_t>(v), after.begin() + at));
+    moved.push_back(
+        !std::equal(before.begin() + at, before.begin() + at + static_cast<std::ptrdiff_t>(v), after.begin() + at));
   }
   return moved;
 }
@@ -101,9 +105,12 @@ void check_reach(const ModelConfig& config, bool training) {
   const auto t = static_cast<std::size_t>(config.context);
   bool future = true, past = false, others = false;
   for (std::size_t p = 0; p < moved.size(); ++p) {
-    if (p / t != 1) others = others || moved[p];
-    else if (p % t < 3) past = past || moved[p];
-    else future = future && moved[p];
+    if (p / t != 1)
+      others = others || moved[p];
+    else if (p % t < 3)
+      past = past || moved[p];
+    else
+      future = future && moved[p];
   }
   INFO(config.placement->name << " x " << config.norm.def->name << (training ? ", training" : ", evaluation"));
   CHECK(future);  // the changed token itself and all that can attend to it

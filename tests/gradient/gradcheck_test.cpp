@@ -35,17 +35,21 @@ TEST_CASE("The backward of every norm agrees with finite differences to 1e-6 on 
   require_all("norm", 15 * all_norms().size());
 }
 
-TEST_CASE("The loss of every placement with every norm, and of every model option, agrees with finite differences to 1e-6") {
+TEST_CASE(
+    "The loss of every placement with every norm, and of every model option, agrees with finite differences to 1e-6") {
   require_all("model", all_placements().size() * all_norms().size());
 }
 
-TEST_CASE("Every op has a gradient check of its own and every parameter a gradient somewhere") { require_all("all", 2); }
+TEST_CASE("Every op has a gradient check of its own and every parameter a gradient somewhere") {
+  require_all("all", 2);
+}
 
 TEST_CASE("Without the cases of one op the gradient check fails and names the op") {
   std::vector<GradcheckCase> cases = op_cases();
   std::erase_if(cases, [](const GradcheckCase& c) { return c.name.rfind("rope:", 0) == 0; });
   const std::vector<GradcheckCase> models = model_cases();
-  cases.push_back(*std::find_if(models.begin(), models.end(), [](const GradcheckCase& c) { return c.name == "position rope"; }));
+  cases.push_back(
+      *std::find_if(models.begin(), models.end(), [](const GradcheckCase& c) { return c.name == "position rope"; }));
   const std::vector<GradcheckRow> rows = run_gradcheck(cases, true);
   const GradcheckRow& row = rows[rows.size() - 2];
   REQUIRE_FALSE(row.passed());
@@ -114,7 +118,8 @@ GradcheckRow check_faulty(Fault fault) {
 
 TEST_CASE("The gradient check passes a right backward and catches each kind of wrong one") {
   REQUIRE(check_faulty(Fault::none).error < 1e-9);
-  for (const Fault fault : {Fault::factor, Fault::drops_term, Fault::overwrites, Fault::reads_garbage, Fault::ignores_wants, Fault::not_finite}) {
+  for (const Fault fault : {Fault::factor, Fault::drops_term, Fault::overwrites, Fault::reads_garbage,
+                            Fault::ignores_wants, Fault::not_finite}) {
     const GradcheckRow row = check_faulty(fault);
     INFO(static_cast<int>(fault) << ": " << row.where);
     CHECK_FALSE(row.passed());
@@ -154,7 +159,8 @@ struct Ran {
 };
 
 Ran run_tool(const std::string& arguments) {
-  const auto file = std::filesystem::temp_directory_path() / str("normlab-gradcheck-", static_cast<int64_t>(std::rand()), ".txt");
+  const auto file =
+      std::filesystem::temp_directory_path() / str("normlab-gradcheck-", static_cast<int64_t>(std::rand()), ".txt");
   const int status = std::system(str("'", NORMLAB_BINARY, "' ", arguments, " > '", file.string(), "' 2>&1").c_str());
   Ran ran{WEXITSTATUS(status), read_file(file)};
   std::filesystem::remove(file);

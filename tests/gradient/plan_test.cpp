@@ -16,7 +16,9 @@ bool same_bits(const std::vector<real>& x, const std::vector<real>& y) {
          std::none_of(x.begin(), x.end(), [](real value) { return std::isnan(value); });
 }
 
-TEST_CASE("Shared memory gives the same loss and gradients, bit by bit, as memory of one's own, for every norm and placement") {
+TEST_CASE(
+    "Shared memory gives the same loss and gradients, bit by bit, as memory of one's own, for every norm and "
+    "placement") {
   for (const Placement* placement : all_placements()) {
     for (const NormDef* norm : all_norms()) {
       ModelConfig config = small_model(*norm, *placement);
@@ -43,7 +45,8 @@ TEST_CASE("A second pass over used or poisoned memory gives the same bits as the
     // Padding between parameters belongs to nobody; only what parameters own is compared.
     for (int p = 0; p < decoder.store.count(); ++p) {
       const auto at = static_cast<std::ptrdiff_t>(1 + decoder.store.offset(p));
-      CHECK(std::equal(third.begin() + at, third.begin() + at + decoder.store.spec(p).shape.count(), first.begin() + at));
+      CHECK(
+          std::equal(third.begin() + at, third.begin() + at + decoder.store.spec(p).shape.count(), first.begin() + at));
     }
   }
 }
@@ -100,8 +103,8 @@ TEST_CASE("The plan holds exactly the blocks that live at once") {
   CHECK(chain(Needs::nothing, Plan::training, false) == 8 * 16);
   // Nobody looks back: forward needs two values at a time; backward needs two gradients and the kept loss.
   CHECK(chain(Needs::nothing, Plan::training, true) == 3 * 16);
-  // Values are kept for backward: a, b, c, loss. The loss gradient joins them; then c's gradient, beside c, which the last op still reads;
-  // after that every gradient that is done makes room for the next.
+  // Values are kept for backward: a, b, c, loss. The loss gradient joins them; then c's gradient, beside c, which the
+  // last op still reads; after that every gradient that is done makes room for the next.
   CHECK(chain(Needs::inputs, Plan::training, true) == 6 * 16);
   // Without a backward nothing is kept but the loss, and two values are alive at a time.
   CHECK(chain(Needs::both, Plan::inference, true) == 2 * 16);
@@ -174,7 +177,8 @@ TEST_CASE("The dropout mask of a sequence does not depend on the workspace that 
   const std::vector<real> together = dropped(4, 0);
   for (int64_t half = 0; half < 2; ++half) {
     const std::vector<real> apart = dropped(2, 2 * half);
-    REQUIRE(std::equal(apart.begin(), apart.end(), together.begin() + half * static_cast<std::ptrdiff_t>(apart.size())));
+    REQUIRE(
+        std::equal(apart.begin(), apart.end(), together.begin() + half * static_cast<std::ptrdiff_t>(apart.size())));
   }
   REQUIRE(std::count(together.begin(), together.end(), real(0)) > 20);
 }

@@ -9,7 +9,8 @@
 namespace normlab {
 
 struct SmallDecoder {
-  SmallDecoder(const ModelConfig& config, Plan kind, bool reuse) : graph(store, {3, config.context}), model(build_decoder(graph, config)) {
+  SmallDecoder(const ModelConfig& config, Plan kind, bool reuse)
+      : graph(store, {3, config.context}), model(build_decoder(graph, config)) {
     graph.keep(model.logits);
     graph.plan(kind, reuse);
     store.allocate();
@@ -28,7 +29,8 @@ struct SmallDecoder {
     for (int64_t i = 0; i < 3 * config.context; ++i) {
       const auto draw = 2 * static_cast<uint64_t>(i);
       tokens.push_back(static_cast<int32_t>(rng.below(draw, static_cast<uint64_t>(config.vocabulary))));
-      targets.push_back(i % 5 == 2 ? -1 : static_cast<int32_t>(rng.below(draw + 1, static_cast<uint64_t>(config.vocabulary))));
+      targets.push_back(
+          i % 5 == 2 ? -1 : static_cast<int32_t>(rng.below(draw + 1, static_cast<uint64_t>(config.vocabulary))));
     }
     pass.tokens = tokens.data();
     pass.targets = targets.data();
