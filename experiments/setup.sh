@@ -1,6 +1,6 @@
 # Sourced by the run scripts: finds or installs what a build needs, then builds. POSIX sh.
 #   need_tools catch2?   compiler, cmake, ninja, and Catch2 where asked, through apt-get when missing and allowed
-#   build CMAKE_OPTIONS...
+#   build TARGET CMAKE_OPTIONS...
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
 [ -f "$root/CMakeLists.txt" ] || root=$(cd "$(dirname "$0")/.." && pwd)
@@ -37,10 +37,14 @@ need_tools() {
   fi
 }
 
-build() {
+build() {  # TARGET CMAKE_OPTIONS...
+  target=$1
+  shift
+  mkdir -p "$build_dir"
   generator=""
   have ninja && [ ! -f "$build_dir/CMakeCache.txt" ] && generator="-GNinja"
-  cmake -S "$root" -B "$build_dir" $generator "$@" >"$root/.build.log" 2>&1 && cmake --build "$build_dir" --parallel >>"$root/.build.log" 2>&1 ||
-    { cat "$root/.build.log" >&2; rm -f "$root/.build.log"; exit 1; }
-  rm -f "$root/.build.log"
+  log=$build_dir/build.log
+  echo "building $build_dir ... (log: $log)" >&2
+  { cmake -S "$root" -B "$build_dir" $generator "$@" && cmake --build "$build_dir" --parallel --target "$target"; } >"$log" 2>&1 ||
+    { cat "$log" >&2; exit 1; }
 }

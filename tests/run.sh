@@ -3,7 +3,6 @@
 set -eu
 . "$(dirname "$0")/../experiments/setup.sh"
 need_tools catch2
-echo "building ..." >&2
-build -DNORMLAB_TESTS=ON "$@"
+build all -DNORMLAB_TESTS=ON "$@"
 cd "$build_dir"
 ctest --output-on-failure

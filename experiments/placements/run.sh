@@ -4,8 +4,7 @@
 set -eu
 . "$(dirname "$0")/../setup.sh"
 need_tools
-echo "building ..." >&2
-build -DNORMLAB_TESTS=OFF
+build normlab -DNORMLAB_TESTS=OFF
 cd "$root"
 "$build_dir/normlab" sweep configs/placements.toml "$@" >/dev/null
 "$build_dir/normlab" compare runs/placements/placement=post runs/placements/placement=pre runs/placements/placement=deepnorm \

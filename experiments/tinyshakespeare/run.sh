@@ -6,7 +6,7 @@ text=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 pattern=${2:-}
 . "$(dirname "$0")/../setup.sh"
 need_tools
-build -DNORMLAB_TESTS=OFF
+build normlab -DNORMLAB_TESTS=OFF
 cd "$root"
 out=runs/tinyshakespeare
 
