@@ -75,7 +75,7 @@ int command_gradcheck(const Arguments& a) {
     const bool measured = row.rough.empty() || !row.passed();
     print(str(section, name, measured ? scientific(row.error) : row.rough,
               row.passed() ? "  ok\n" : str("  FAILED  ", row.where, "\n")));
-    failed += row.passed() ? 0 : 1;
+    if (!row.passed()) ++failed;
   }
   const auto worst = std::max_element(rows.begin(), rows.end(),
                                       [](const GradcheckRow& x, const GradcheckRow& y) { return x.error < y.error; });

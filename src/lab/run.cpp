@@ -23,8 +23,8 @@ namespace {
 
 constexpr const char* kMetricsHeader = "step,tokens,lr,loss,val_loss,grad_norm,param_norm,update_norm\n";
 constexpr const char* kTimingHeader = "step,seconds,tokens_per_second\n";
-// All that a run writes; what --overwrite replaces.
-constexpr const char* kFiles[] = {"config.toml", "metrics.csv", "timing.csv", "summary.json", "checkpoint.safetensors"};
+// All that a run writes; what --overwrite replaces, in this order: without its checkpoint an old run cannot be gone on with by mistake.
+constexpr const char* kFiles[] = {"checkpoint.safetensors", "summary.json", "metrics.csv", "timing.csv", "config.toml"};
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -59,12 +59,13 @@ class RunDirectory {
     std::error_code error;
     const bool present = fs::exists(directory_, error);
     if (present && !fs::is_directory(directory_)) throw UsageError(str(directory_.string(), " is not a directory"));
-    if (!present || options_.resume) return;
-    if (fs::is_empty(directory_, error)) return;
-    if (!fs::exists(directory_ / "config.toml") && !fs::exists(directory_ / "metrics.csv")) {
+    if (!present || fs::is_empty(directory_, error)) return;
+    const auto holds = [&](const char* name) { return fs::exists(directory_ / name); };
+    // The temporary file is what a kill during the very first write leaves.
+    if (!holds("config.toml") && !holds("metrics.csv") && !holds("config.toml.tmp")) {
       throw UsageError(str(directory_.string(), " is not empty and holds no run; choose another --out or run.name"));
     }
-    if (!options_.overwrite) {
+    if (!options_.overwrite && !options_.resume) {
       throw UsageError(str(directory_.string(), " already holds a run; go on with it by --resume, replace it by --overwrite, or choose another --out or run.name"));
     }
   }

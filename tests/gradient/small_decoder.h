@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "core/parallel.h"
 #include "core/rng.h"
 #include "normlab/model.h"
 
@@ -11,6 +12,7 @@ namespace normlab {
 struct SmallDecoder {
   SmallDecoder(const ModelConfig& config, Plan kind, bool reuse)
       : graph(store, {3, config.context}), model(build_decoder(graph, config)) {
+    set_threads(1);  // for so little work, waiting for each other takes threads longer than the work
     graph.keep(model.logits);
     graph.plan(kind, reuse);
     store.allocate();
