@@ -30,13 +30,15 @@ class ModelProbe {
   void clear(const std::string& suffix) {
     for (int p = 0; p < store_.count(); ++p) {
       const std::string& name = store_.spec(p).name;
-      if (name.size() < suffix.size() || name.compare(name.size() - suffix.size(), suffix.size(), suffix) != 0) continue;
+      if (name.size() < suffix.size() || name.compare(name.size() - suffix.size(), suffix.size(), suffix) != 0)
+        continue;
       std::fill_n(store_.value(p), store_.spec(p).shape.count(), normlab::real(0));
     }
   }
 
   // Logits (B, T, V), rows after each other. Targets are the tokens themselves unless given.
-  std::vector<double> logits(const std::vector<int32_t>& tokens, bool training = false, std::vector<int32_t> targets = {}) {
+  std::vector<double> logits(const std::vector<int32_t>& tokens, bool training = false,
+                             std::vector<int32_t> targets = {}) {
     if (targets.empty()) targets = tokens;
     REQUIRE(static_cast<int64_t>(tokens.size()) == graph_.batch() * graph_.time());
     normlab::Workspace work(graph_);

@@ -56,7 +56,7 @@ inline std::map<std::string, std::string> files_below(const std::filesystem::pat
 }
 
 struct ProcessOptions {
-  std::string output;          // a file for stdout instead of catching it: "/dev/full"
+  std::string output;           // a file for stdout instead of catching it: "/dev/full"
   std::uint64_t file_size = 0;  // no file may grow beyond this many bytes, as on a full disk; 0 = no limit
 };
 
@@ -69,7 +69,8 @@ struct ProcessResult {
 class Process {
  public:
   explicit Process(const std::vector<std::string>& arguments, const ProcessOptions& options = {}) {
-    const std::string out = options.output.empty() ? scratch_ / "out" : std::filesystem::path(options.output), err = scratch_ / "err";
+    const std::string out = options.output.empty() ? scratch_ / "out" : std::filesystem::path(options.output),
+                      err = scratch_ / "err";
     std::vector<std::string> words = {NORMLAB_BINARY};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
@@ -112,7 +113,8 @@ class Process {
     for (;;) {
       if (condition()) return true;
       siginfo_t info{};
-      if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_) return false;
+      if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_)
+        return false;
       ::usleep(300);
     }
   }
@@ -122,7 +124,8 @@ class Process {
     const auto content = [](const std::filesystem::path& path) {
       return std::filesystem::exists(path) ? normlab::read_file(path) : std::string();
     };
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), content(scratch_ / "out"), content(scratch_ / "err")};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), content(scratch_ / "out"),
+            content(scratch_ / "err")};
   }
 
   ScratchDirectory scratch_;

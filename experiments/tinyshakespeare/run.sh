@@ -1,5 +1,5 @@
 #!/bin/sh
-# Every row of the table in README.md, then the table.   run.sh PATH/TO/tinyshakespeare.txt [rows' name pattern]
+# Every row of the table in README.md, as CSV.   [SEEDS="1 2 3"] run.sh PATH/TO/tinyshakespeare.txt [pattern of row names]
 set -eu
 [ $# -ge 1 ] && [ -f "$1" ] || { echo "usage: run.sh PATH/TO/tinyshakespeare.txt [PATTERN]" >&2; exit 2; }
 text=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
@@ -10,16 +10,20 @@ build normlab -DNORMLAB_TESTS=OFF
 cd "$root"
 out=runs/tinyshakespeare
 
+field() { sed -n "s/.*\"$1\": \(.*\),/\1/p" "$2/summary.json" | tr -d '"'; }
+
 row() {  # placement norm layers lr warmup steps [init]
   name="$1-$2-$3-lr$4-w$5-$6${7:+-$7}"
   case $name in *"$pattern"*) ;; *) return 0 ;; esac
-  "$build_dir/normlab" run experiments/tinyshakespeare/base.toml --out $out --resume --set run.name="$name" --set data.path="$text" \
-    --set model.placement="$1" --set model.norm="$2" --set model.layers="$3" --set train.lr="$4" --set train.warmup="$5" \
-    --set train.steps="$6" --set model.init="${7:-auto}" >/dev/null
-  echo "$name,$(sed -n 's/.*"verdict": "\(.*\)",/\1/p' "$out/$name/summary.json"),$(sed -n 's/.*"final_loss": \(.*\),/\1/p' "$out/$name/summary.json")"
+  for seed in ${SEEDS:-1}; do
+    "$build_dir/normlab" run experiments/tinyshakespeare/base.toml --out $out --resume --set run.name="$name-seed$seed" \
+      --set run.seed="$seed" --set data.path="$text" --set model.placement="$1" --set model.norm="$2" --set model.layers="$3" \
+      --set train.lr="$4" --set train.warmup="$5" --set train.steps="$6" --set model.init="${7:-auto}" >/dev/null
+    echo "$name,$seed,$(field verdict "$out/$name-seed$seed"),$(field final_loss "$out/$name-seed$seed")"
+  done
 }
 
-echo "run,verdict,final_loss"
+echo "run,seed,verdict,final_loss"
 row post rmsnorm 6 1e-3 0 600
 row post rmsnorm 6 1e-3 200 600
 row post rmsnorm 12 1e-3 0 600

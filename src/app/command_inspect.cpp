@@ -124,8 +124,14 @@ const Listing kListings[] = {
 
 int command_check(const Arguments& a) {
   const ConfigFile file = read_config(a.positional[0], a.all("--set"));
-  print_check(resolve(file.settings));
-  if (!file.sweep.empty()) print(str("# sweep           ", expand(file).size(), " combinations, all valid\n"));
+  if (file.sweep.empty()) {
+    print_check(resolve(file.settings));
+    return 0;
+  }
+  // The file alone need not be a whole configuration: the axes are part of it.
+  const std::vector<SweepPoint> points = expand(file);
+  print_check(points[0].config);
+  print(str("# sweep           the first of ", points.size(), " combinations, all valid\n"));
   return 0;
 }
 

@@ -70,11 +70,10 @@ int command_sweep(const Arguments& a) {
   use_threads(a);
   const ConfigFile file = read_config(a.positional[0], a.all("--set"));
   if (file.sweep.empty()) throw ConfigError(str(a.positional[0], ": has no [sweep] section; use normlab run"));
-  const std::string name = resolve(file.settings).name;
   const std::vector<SweepPoint> points = expand(file);
   const Shard shard = shard_of(a);
   RunOptions options = options_of(a);
-  options.out /= name;
+  options.out /= points[0].sweep;
   options.resume = !options.overwrite;
 
   std::vector<std::filesystem::path> done;

@@ -121,6 +121,16 @@ class RunDirectory {
   }
 
   void open_files(int64_t steps_done) {
+    // First all that can be refused, then the writing.
+    const std::string metrics = kept_rows("metrics.csv", kMetricsHeader, steps_done);
+    const std::string timing = kept_rows("timing.csv", kTimingHeader, steps_done);
+    if (steps_done > 0) {
+      const std::string path = (directory_ / "metrics.csv").string();
+      for (const auto& loss : parse_csv(metrics, path).numbers("loss")) losses_.push_back(loss.value_or(std::nan("")));
+      if (static_cast<int64_t>(losses_.size()) != steps_done) {
+        throw IoError(str(path, ": has ", losses_.size(), " rows up to step ", steps_done, " of the checkpoint"));
+      }
+    }
     std::error_code error;
     fs::create_directories(directory_, error);
     if (error) throw IoError(str(directory_.string(), ": cannot create directory: ", error.message()));
@@ -130,23 +140,22 @@ class RunDirectory {
     }
     fs::remove(directory_ / "summary.json", error);
     write_file_atomically(directory_ / "config.toml", dump(config_));
-    metrics_ = reopen("metrics.csv", kMetricsHeader, steps_done);
-    timing_ = reopen("timing.csv", kTimingHeader, steps_done);
-    if (steps_done > 0) {
-      for (const auto& loss : read_csv(directory_ / "metrics.csv").numbers("loss")) losses_.push_back(loss.value_or(std::nan("")));
-      if (static_cast<int64_t>(losses_.size()) != steps_done) {
-        throw IoError(str((directory_ / "metrics.csv").string(), ": has ", losses_.size(), " rows up to step ", steps_done, " of the checkpoint"));
-      }
-    }
+    metrics_ = rewritten("metrics.csv", metrics);
+    timing_ = rewritten("timing.csv", timing);
   }
 
-  // Keeps the rows up to the checkpoint; what a killed run wrote after it is written again.
-  LineFile reopen(const char* name, const char* header, int64_t steps_done) const {
+  // The header and the rows up to the checkpoint; what a killed run wrote after it is written again.
+  std::string kept_rows(const char* name, const char* header, int64_t steps_done) const {
     const fs::path path = directory_ / name;
-    std::string kept = options_.resume && fs::exists(path) ? cut_rows_after(read_file(path), steps_done) : "";
-    if (kept.empty()) kept = header;
-    write_file_atomically(path, kept);
-    return LineFile(path);
+    const std::string kept = options_.resume && fs::exists(path) ? cut_rows_after(read_file(path), steps_done, path.string()) : "";
+    if (kept.empty()) return header;
+    if (kept.rfind(header, 0) != 0) throw IoError(str(path.string(), ":1: the columns are not those of this version"));
+    return kept;
+  }
+
+  LineFile rewritten(const char* name, const std::string& content) const {
+    write_file_atomically(directory_ / name, content);
+    return LineFile(directory_ / name);
   }
 
   void train(Trainer& trainer) {
@@ -186,7 +195,7 @@ class RunDirectory {
     outcome.directory = directory_;
     outcome.steps = static_cast<int64_t>(losses_.size());
     outcome.verdict = judge(losses_, corpus_.context_free_entropy(), trouble_);
-    if (interrupted_ && outcome.verdict.name != "diverged") {
+    if (interrupted_) {
       outcome.verdict = {"interrupted", str("after step ", trainer.steps_done(), " of ", config_.steps, "; go on with --resume")};
     }
     outcome.first_loss = losses_.empty() ? std::nan("") : losses_.front();

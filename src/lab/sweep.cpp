@@ -58,7 +58,8 @@ std::vector<SweepPoint> expand(const ConfigFile& file) {
       settings.push_back({axis.key, axis.values[rest % axis.values.size()], axis.where});
       rest /= axis.values.size();
     }
-    SweepPoint point{resolve(settings)};
+    SweepPoint point{resolve(settings), {}};
+    point.sweep = point.config.name;
     std::vector<std::string> parts;
     for (const SweepAxis& axis : file.sweep) {
       parts.push_back(str(short_key(axis.key, file.sweep), "=", file_part(text_of(point.config, axis.key))));

@@ -9,7 +9,8 @@
 namespace normlab {
 
 struct SweepPoint {
-  RunConfig config;  // its name is a directory name made of the axes' values: "placement=post,warmup=0"
+  RunConfig config;   // its name is a directory name made of the axes' values: "placement=post,warmup=0"
+  std::string sweep;  // run.name of the file, the directory above
 };
 
 // All combinations, the last axis fastest, every one checked. A key that --set gives too is an error: one of the two would be ignored.

@@ -170,7 +170,7 @@ CsvTable parse_csv(std::string_view text, const std::string& file) {
 
 CsvTable read_csv(const std::filesystem::path& path) { return parse_csv(read_file(path), path.string()); }
 
-std::string cut_rows_after(const std::string& csv_text, std::int64_t step) {
+std::string cut_rows_after(const std::string& csv_text, std::int64_t step, const std::string& file) {
   std::string kept;
   std::size_t line = 1;
   for (std::size_t at = 0, end = 0; (end = csv_text.find('\n', at)) != std::string::npos; at = end + 1, ++line) {
@@ -178,7 +178,7 @@ std::string cut_rows_after(const std::string& csv_text, std::int64_t step) {
     if (line > 1) {
       const std::string_view cell = trim(row.substr(0, row.find(',')));
       const auto value = parse_double(cell);
-      if (!value) throw IoError(str("line ", line, ": the first column is ", quote(cell), ", not a step"));
+      if (!value) throw IoError(str(file, ":", line, ": the first column is ", quote(cell), ", not a step"));
       if (!(*value <= static_cast<double>(step))) continue;
     }
     kept += row;

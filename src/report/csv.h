@@ -57,6 +57,6 @@ CsvTable read_csv(const std::filesystem::path& path);
 // The header and the complete rows (those with their newline) whose first column is at most `step`, byte for byte. What
 // a killed run wrote after its checkpoint goes, as does a last line cut in the middle. "" where not even the header is
 // complete. A first column that is no number is an IoError naming the line.
-std::string cut_rows_after(const std::string& csv_text, std::int64_t step);
+std::string cut_rows_after(const std::string& csv_text, std::int64_t step, const std::string& file);
 
 }  // namespace normlab

@@ -10,7 +10,6 @@ std::string state_name(int state, const std::string& name) { return str("optimiz
 
 SafetensorsFile weights(const ParamStore& store, const std::string& config) {
   SafetensorsFile file;
-  file.metadata["format"] = "normlab";
   file.metadata["config"] = config;
   for (int p = 0; p < store.count(); ++p) file.tensors.push_back({store.spec(p).name, store.spec(p).shape, store.value(p), {}});
   return file;

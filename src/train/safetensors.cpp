@@ -1,5 +1,6 @@
 #include "train/safetensors.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::size_t kMostHeader = 100u << 20;  // the format's own limit
 constexpr std::string_view kZeros = "0000000000000000";
+constexpr std::string_view kFormat = "normlab";  // of a file written here; one without a checksum has lost it
 constexpr std::string_view kMark = "\"checksum\":\"";
 
 static_assert(std::endian::native == std::endian::little, "safetensors are written as they lie in memory");
@@ -51,6 +53,7 @@ void write_safetensors(const std::filesystem::path& path, const SafetensorsFile&
   Json header = Json::object();
   Json metadata = Json::object();
   for (const auto& [key, value] : file.metadata) metadata.set(key, value);
+  metadata.set("format", kFormat);
   metadata.set("checksum", kZeros);
   header.set("__metadata__", std::move(metadata));
   std::string data;
@@ -93,7 +96,7 @@ SafetensorsFile parse_safetensors(std::string_view content, const std::string& n
   if (header.kind != Json::Kind::kObject) fail("the header is not an object");
 
   SafetensorsFile file;
-  std::size_t expected = 0;
+  std::vector<std::pair<std::size_t, std::size_t>> ranges;
   for (const auto& [key, value] : header.members) {
     if (key == "__metadata__") {
       for (const auto& [meta, content_of] : value.members) file.metadata[meta] = content_of.string;
@@ -123,11 +126,20 @@ SafetensorsFile parse_safetensors(std::string_view content, const std::string& n
       fail(str("damaged or truncated: the data of tensor ", quote(key), " do not fit"));
     }
     tensor.values = std::string(data.substr(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)));
-    expected = std::max(expected, static_cast<std::size_t>(end));
+    ranges.emplace_back(begin, end);
     file.tensors.push_back(std::move(tensor));
   }
+  std::sort(ranges.begin(), ranges.end());
+  std::size_t expected = 0;
+  for (const auto& [begin, end] : ranges) {
+    if (begin != expected) fail("damaged: the data of its tensors overlap or leave gaps");
+    expected = end;
+  }
   if (expected != data.size()) fail("damaged: bytes behind the last tensor");
-  if (const auto sum = file.metadata.find("checksum"); sum != file.metadata.end()) {
+  const auto format = file.metadata.find("format");
+  if (const auto sum = file.metadata.find("checksum"); sum == file.metadata.end()) {
+    if (format != file.metadata.end() && format->second == kFormat) fail("damaged: the checksum is missing");
+  } else {
     const std::size_t at = text.find(str(kMark, sum->second));
     if (at == std::string::npos || sum->second.size() != kZeros.size()) fail("damaged: unreadable checksum");
     text.replace(at + kMark.size(), kZeros.size(), kZeros);

@@ -26,10 +26,11 @@ struct SafetensorsFile {
   const TensorBytes* find(std::string_view name) const;
 };
 
-// Writes atomically. Metadata "checksum" is added: FNV-1a (64 bit) over header and data, itself counted as zeros.
+// Writes atomically. Metadata "format" = "normlab" and "checksum" are added: FNV-1a (64 bit) over header and data, itself counted as zeros.
 void write_safetensors(const std::filesystem::path& path, const SafetensorsFile& file);
 
-// Reads all of a file. Anything that is not a whole, sound file is an IoError naming the path; a checksum, where there is one, must hold.
+// Reads all of a file. Anything that is not a whole, sound file is an IoError naming the path; a checksum must hold, and files of this tool
+// must have one.
 SafetensorsFile read_safetensors(const std::filesystem::path& path);
 SafetensorsFile parse_safetensors(std::string_view content, const std::string& name);
 

@@ -60,7 +60,8 @@ TEST_CASE("help and version are results: on stdout, exit code 0") {
   }
   const ProcessResult general = run_tool({"--help"});
   CHECK(general.code == 0);
-  for (const Command& command : commands()) CHECK(general.out.find(str("\n  ", command.name, " ")) != std::string::npos);
+  for (const Command& command : commands())
+    CHECK(general.out.find(str("\n  ", command.name, " ")) != std::string::npos);
   const ProcessResult version = run_tool({"--version"});
   CHECK(version.code == 0);
   CHECK(version.out.rfind("normlab ", 0) == 0);
@@ -77,7 +78,8 @@ TEST_CASE("unknown commands, options and operands are refused with the nearest n
   const ScratchDirectory here;
   const std::string config = here.write("c.toml", kSmallRun);
   check_refused({"rnu", config}, 2, "unknown command 'rnu' (did you mean 'run'?); see normlab --help");
-  check_refused({"run", config, "--ovrwrite"}, 2, "normlab run: unknown option '--ovrwrite' (did you mean '--overwrite'?)");
+  check_refused({"run", config, "--ovrwrite"}, 2,
+                "normlab run: unknown option '--ovrwrite' (did you mean '--overwrite'?)");
   check_refused({"run", config, "more"}, 2, "normlab run: unexpected argument 'more'");
   check_refused({"run"}, 2, "normlab run needs CONFIG; see normlab run --help");
   check_refused({"run", config, "--out"}, 2, "--out needs a value: --out DIR");
@@ -88,7 +90,8 @@ TEST_CASE("unknown commands, options and operands are refused with the nearest n
   check_refused({"run", config, "--threads=two"}, 2, "--threads must be an integer from 1 to 1024, not 'two'");
   check_refused({"run", config, "--set", "train.lr"}, 2, "--set needs section.key=value, not 'train.lr'");
   check_refused({"list", "nroms"}, 2, "normlab list: unknown list 'nroms' (did you mean 'norms'?)");
-  check_refused({"sample", here.path().string(), "--temperature", "-1"}, 2, "--temperature must be a number from 0 to 1000, not '-1'");
+  check_refused({"sample", here.path().string(), "--temperature", "-1"}, 2,
+                "--temperature must be a number from 0 to 1000, not '-1'");
 }
 
 TEST_CASE("a config that is missing or no file is a failure, a wrong one a usage error, and nothing is written") {
@@ -101,14 +104,17 @@ TEST_CASE("a config that is missing or no file is a failure, a wrong one a usage
   }
   check_refused({"run", bad, "--out", out}, 2, bad + ":2:1: unknown key 'model.nrom' (did you mean 'model.norm'?)");
   const std::string good = here.write("good.toml", kSmallRun);
-  check_refused({"run", good, "--out", out, "--set", "model.norm=rmsnrom"}, 2, "--set model.norm: 'model.norm' is 'rmsnrom' (did you mean 'rmsnorm'?)");
-  check_refused({"run", good, "--out", out, "--set", "model.norm=batchnorm", "--set", "train.batch=1", "--set", "model.context=1"}, 2,
-                "layers.0.attention.norm_in: a norm over the batch needs more than one position per batch");
+  check_refused({"run", good, "--out", out, "--set", "model.norm=rmsnrom"}, 2,
+                "--set model.norm: 'model.norm' is 'rmsnrom' (did you mean 'rmsnorm'?)");
+  check_refused({"run", good, "--out", out, "--set", "model.norm=batchnorm", "--set", "train.batch=1", "--set",
+                 "model.context=1"},
+                2, "layers.0.attention.norm_in: a norm over the batch needs more than one position per batch");
   check_refused({"sweep", good, "--out", out}, 2, good + ": has no [sweep] section; use normlab run");
   const std::string sweep = here.write("sweep.toml", str(kSmallRun, "[sweep]\n\"train.lr\" = [1e-3, 1e-4]\n"));
   check_refused({"run", sweep, "--out", out}, 2, sweep + ":");
   for (const char* shard : {"0/2", "3/2", "1", "a/b", "1/2/3", ""}) {
-    check_refused({"sweep", sweep, "--out", out, "--shard", shard}, 2, str("--shard needs I/N with 1 <= I <= N, not '", shard, "'"));
+    check_refused({"sweep", sweep, "--out", out, "--shard", shard}, 2,
+                  str("--shard needs I/N with 1 <= I <= N, not '", shard, "'"));
   }
   CHECK_FALSE(std::filesystem::exists(out));
 }
@@ -117,13 +123,16 @@ TEST_CASE("data that cannot serve are refused before anything is written") {
   const ScratchDirectory here;
   const std::string out = (here / "runs").string(), config = here.write("c.toml", kSmallRun);
   const auto refused = [&](const std::string& path, const std::string& message) {
-    check_refused({"run", config, "--out", out, "--set", "data.source=text", "--set", "data.path=" + path}, 1, path + message);
+    check_refused({"run", config, "--out", out, "--set", "data.source=text", "--set", "data.path=" + path}, 1,
+                  path + message);
   };
   refused((here / "none.txt").string(), ": cannot open: ");
   refused(here.path().string(), ": cannot read: ");
   refused(here.write("empty.txt", ""), ": the file is empty");
   // Context 8 needs windows of 9: the training part of 10 has 9, the validation part 1.
-  refused(here.write("8.txt", "abcdefgh"), " by character: the training part has 7 of 8 tokens (data.validation = 0.1), a window needs model.context + 1 = 9");
+  refused(here.write("8.txt", "abcdefgh"),
+          " by character: the training part has 7 of 8 tokens (data.validation = 0.1), a window needs model.context + "
+          "1 = 9");
   refused(here.write("10.txt", "abcdefghij"), " by character: the validation part has 1 of 10 tokens");
   refused(here.write("bytes.txt", "abc\xC9\x41"), ": not valid UTF-8 at byte 3");
   CHECK_FALSE(std::filesystem::exists(out));
@@ -132,8 +141,9 @@ TEST_CASE("data that cannot serve are refused before anything is written") {
 TEST_CASE("a model larger than the machine is refused before its memory is taken") {
   const ScratchDirectory here;
   const std::string out = (here / "runs").string(), config = here.write("c.toml", kSmallRun);
-  check_refused({"run", config, "--out", out, "--set", "train.batch=65536", "--set", "model.context=3000", "--set", "model.width=8192"}, 1,
-                "this model needs ");
+  check_refused({"run", config, "--out", out, "--set", "train.batch=65536", "--set", "model.context=300", "--set",
+                 "model.width=16384"},
+                1, "this model needs ");
   CHECK_FALSE(std::filesystem::exists(out));
 }
 
@@ -146,7 +156,8 @@ TEST_CASE("a place where nothing can be written is one clear failure") {
   CHECK(read_file(file) == "text");
   std::filesystem::create_directories(here / "runs");
   here.write("runs/small", "a file where the run's directory would be");
-  check_refused({"run", config, "--out", (here / "runs").string()}, 2, (here / "runs/small").string() + " is not a directory");
+  check_refused({"run", config, "--out", (here / "runs").string()}, 2,
+                (here / "runs/small").string() + " is not a directory");
 }
 
 TEST_CASE("a directory that holds something else is not written into, by --overwrite or --resume either") {
@@ -166,7 +177,8 @@ TEST_CASE("a directory that holds something else is not written into, by --overw
 TEST_CASE("results that cannot be written to stdout are a failure") {
   const ScratchDirectory here;
   const std::string config = here.write("c.toml", kSmallRun);
-  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"list"}, {"check", config}, {"data", config, "--batches", "50"}, {"--help"}}) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"list"}, {"check", config}, {"data", config, "--batches", "50"}, {"--help"}}) {
     ProcessOptions options;
     options.output = "/dev/full";
     const ProcessResult r = run_tool(arguments, options);
@@ -186,7 +198,8 @@ TEST_CASE("list names every entry of every registry") {
   check_listed(all_kernels(), list_of("kernels"));
   const std::string norms = list_of("norms"), everything = run_tool({"list"}).out;
   for (const NormDef* norm : all_norms()) {
-    for (const OptionSpec& o : norm->options) CHECK(norms.find(str("option norm.", o.name, " = ")) != std::string::npos);
+    for (const OptionSpec& o : norm->options)
+      CHECK(norms.find(str("option norm.", o.name, " = ")) != std::string::npos);
   }
   CHECK(everything.find(norms.substr(1)) != std::string::npos);
 }

@@ -37,7 +37,8 @@ std::vector<std::filesystem::path> config_files() {
 
 TEST_CASE("a sweep is every combination, the last axis fastest, each named by its values") {
   const auto points = expand(parse_config(
-      "[sweep]\n\"model.placement\" = [\"post\", \"pre\"]\n\"train.warmup\" = [0, 200]\n\"train.lr\" = [1e-3]\n", "s.toml", {"model.layers=2"}));
+      "[sweep]\n\"model.placement\" = [\"post\", \"pre\"]\n\"train.warmup\" = [0, 200]\n\"train.lr\" = [1e-3]\n",
+      "s.toml", {"model.layers=2"}));
   std::vector<std::string> names;
   for (const SweepPoint& p : points) names.push_back(p.config.name);
   CHECK(names == std::vector<std::string>{"placement=post,warmup=0,lr=0.001", "placement=post,warmup=200,lr=0.001",
@@ -50,14 +51,17 @@ TEST_CASE("a sweep is every combination, the last axis fastest, each named by it
 }
 
 TEST_CASE("axes that end alike keep their section, and values become plain file names") {
-  CHECK(names_of("[sweep]\n\"run.seed\" = [1]\n\"data.seed\" = [2]\n") == std::vector<std::string>{"run.seed=1,data.seed=2"});
-  CHECK(names_of("[data]\nsource = \"text\"\n[sweep]\n\"data.path\" = [\"../a b.txt\"]\n") == std::vector<std::string>{"path=..-a-b.txt"});
+  CHECK(names_of("[sweep]\n\"run.seed\" = [1]\n\"data.seed\" = [2]\n") ==
+        std::vector<std::string>{"run.seed=1,data.seed=2"});
+  CHECK(names_of("[data]\nsource = \"text\"\n[sweep]\n\"data.path\" = [\"../a b.txt\"]\n") ==
+        std::vector<std::string>{"path=..-a-b.txt"});
   CHECK(names_of("[sweep]\n\"train.betas\" = [[0.9, 0.99]]\n") == std::vector<std::string>{"betas=0.9--0.99"});
   CHECK(names_of("[sweep]\n\"model.bias\" = [true, false]\n") == std::vector<std::string>{"bias=true", "bias=false"});
 }
 
 TEST_CASE("a sweep over norms gives each norm its own options and eps") {
-  const auto points = expand(parse_config("[sweep]\n\"model.norm\" = [\"layernorm\", \"rmsnorm\", \"groupnorm\"]\n", "s.toml", {}));
+  const auto points =
+      expand(parse_config("[sweep]\n\"model.norm\" = [\"layernorm\", \"rmsnorm\", \"groupnorm\"]\n", "s.toml", {}));
   CHECK(points[0].config.norm_eps == 1e-5);
   CHECK(points[1].config.norm_eps == 1e-6);
   CHECK(points[2].config.norm_options.count("groups") == 1);
@@ -65,18 +69,26 @@ TEST_CASE("a sweep over norms gives each norm its own options and eps") {
 }
 
 TEST_CASE("a sweep that makes no sense is refused at its place") {
-  CHECK(error_of("[sweep]\n\"train.lr\" = []\n") == "s.toml:2:1: sweep key 'train.lr' must be a list of one or more values");
-  CHECK(error_of("[sweep]\n\"train.lr\" = 1e-3\n") == "s.toml:2:1: sweep key 'train.lr' must be a list of one or more values");
+  CHECK(error_of("[sweep]\n\"train.lr\" = []\n") ==
+        "s.toml:2:1: sweep key 'train.lr' must be a list of one or more values");
+  CHECK(error_of("[sweep]\n\"train.lr\" = 1e-3\n") ==
+        "s.toml:2:1: sweep key 'train.lr' must be a list of one or more values");
   CHECK(error_of("[sweep]\ntrain.lr = [1e-3]\n") ==
-        "s.toml:2:1: sweep key 'train' must be a list of one or more values; put keys with dots in quotes: \"model.norm\" = [...]");
+        "s.toml:2:1: sweep key 'train' must be a list of one or more values; put keys with dots in quotes: "
+        "\"model.norm\" = [...]");
   CHECK(error_of("sweep = 3\n") == "s.toml:1:1: 'sweep' must be a table of lists");
-  CHECK(error_of("[sweep]\n\"model.nrom\" = [\"rmsnorm\"]\n") == "s.toml:2:1: unknown key 'model.nrom' (did you mean 'model.norm'?)");
-  CHECK(error_of("[sweep]\n\"model.norm\" = [\"rmsnorm\", \"rmsnrom\"]\n").rfind("s.toml:2:1: 'model.norm' is 'rmsnrom' (did you mean", 0) == 0);
-  CHECK(error_of("[sweep]\n\"run.name\" = [\"a\"]\n") == "s.toml:2:1: 'run.name' cannot be swept; runs are named by their values");
-  CHECK(error_of("[sweep]\n\"train.lr\" = [1, 1.0]\n") == "s.toml:2:1: two combinations of the sweep are the same run: lr=1.0");
+  CHECK(error_of("[sweep]\n\"model.nrom\" = [\"rmsnorm\"]\n") ==
+        "s.toml:2:1: unknown key 'model.nrom' (did you mean 'model.norm'?)");
+  CHECK(error_of("[sweep]\n\"model.norm\" = [\"rmsnorm\", \"rmsnrom\"]\n")
+            .rfind("s.toml:2:1: 'model.norm' is 'rmsnrom' (did you mean", 0) == 0);
+  CHECK(error_of("[sweep]\n\"run.name\" = [\"a\"]\n") ==
+        "s.toml:2:1: 'run.name' cannot be swept; runs are named by their values");
+  CHECK(error_of("[sweep]\n\"train.lr\" = [1, 1.0]\n") ==
+        "s.toml:2:1: two combinations of the sweep are the same run: lr=1.0");
   CHECK(error_of("[model]\nheads = 4\n[sweep]\n\"model.kv_heads\" = [0, 4]\n") ==
         "s.toml:4:1: two combinations of the sweep are the same run: kv_heads=4");
-  CHECK(error_of("[sweep]\n\"train.lr\" = [1]\n", {"train.lr=2"}) == "--set train.lr: 'train.lr' is swept in the file (s.toml:2:1)");
+  CHECK(error_of("[sweep]\n\"train.lr\" = [1]\n", {"train.lr=2"}) ==
+        "--set train.lr: 'train.lr' is swept in the file (s.toml:2:1)");
   // One bad combination is found before the first run starts.
   CHECK(error_of("[sweep]\n\"model.heads\" = [4, 8]\n\"model.kv_heads\" = [8]\n") ==
         "s.toml:3:1: 'model.heads' (4) must be a multiple of 'model.kv_heads' (8)");

@@ -26,7 +26,7 @@ std::string error_of(const std::string& text) {
 
 std::string cut_error_of(const std::string& text) {
   try {
-    cut_rows_after(text, 9);
+    cut_rows_after(text, 9, "m.csv");
   } catch (const IoError& error) {
     return error.what();
   }
@@ -119,12 +119,12 @@ TEST_CASE("a CSV fault is one error with file, line and what was found") {
 
 TEST_CASE("cutting a CSV after a step keeps header and earlier rows byte for byte and drops a half-written last line") {
   const std::string text = "step,loss\n1,2.50\n5,nan\n5,\n6,2\n10,1\n4";
-  CHECK(cut_rows_after(text, 5) == "step,loss\n1,2.50\n5,nan\n5,\n");
-  CHECK(cut_rows_after(text, 0) == "step,loss\n");
-  CHECK(cut_rows_after(text, 100) == "step,loss\n1,2.50\n5,nan\n5,\n6,2\n10,1\n");
-  CHECK(cut_rows_after("step,loss\r\n1,2\r\n2,3\r\n", 1) == "step,loss\r\n1,2\r\n");
-  CHECK(cut_rows_after("step,lo", 5).empty());
-  CHECK(cut_error_of("step,loss\n1,2\nx,3\n") == "line 3: the first column is 'x', not a step");
+  CHECK(cut_rows_after(text, 5, "m.csv") == "step,loss\n1,2.50\n5,nan\n5,\n");
+  CHECK(cut_rows_after(text, 0, "m.csv") == "step,loss\n");
+  CHECK(cut_rows_after(text, 100, "m.csv") == "step,loss\n1,2.50\n5,nan\n5,\n6,2\n10,1\n");
+  CHECK(cut_rows_after("step,loss\r\n1,2\r\n2,3\r\n", 1, "m.csv") == "step,loss\r\n1,2\r\n");
+  CHECK(cut_rows_after("step,lo", 5, "m.csv").empty());
+  CHECK(cut_error_of("step,loss\n1,2\nx,3\n") == "m.csv:3: the first column is 'x', not a step");
 }
 
 TEST_CASE("CSV numbers are written and read with a point under a locale that uses commas") {

@@ -29,7 +29,8 @@ class OneChannel {
     store_.initialize(1);
     graph_.prepare();
   }
-  std::vector<double> operator()(const std::vector<double>& x, bool training, const std::vector<int32_t>& targets = {}) {
+  std::vector<double> operator()(const std::vector<double>& x, bool training,
+                                 const std::vector<int32_t>& targets = {}) {
     for (std::size_t i = 0; i < x.size(); ++i) store_.value(store_.find("x"))[i] = static_cast<real>(x[i]);
     if (!targets.empty()) targets_ = targets;
     Pass pass;
@@ -38,7 +39,8 @@ class OneChannel {
     Workspace work(graph_, false);
     graph_.forward(work, pass);
     std::vector<double> out;
-    for (std::size_t i = 0; i < x.size(); ++i) out.push_back(static_cast<double>(graph_.value(work, y_).row(static_cast<int64_t>(i))[0]));
+    for (std::size_t i = 0; i < x.size(); ++i)
+      out.push_back(static_cast<double>(graph_.value(work, y_).row(static_cast<int64_t>(i))[0]));
     return out;
   }
   double running_mean() { return static_cast<double>(*store_.value(store_.find("norm.running_mean"))); }
@@ -105,7 +107,8 @@ TEST_CASE("a single valid position gives zero and leaves the running variance as
 }
 
 TEST_CASE("BatchNorm over one position per micro-batch is refused when the model is built") {
-  for (const std::vector<std::string>& sets : {std::vector<std::string>{"train.batch=1"}, {"train.batch=4", "train.accumulate=4"}}) {
+  for (const std::vector<std::string>& sets :
+       {std::vector<std::string>{"train.batch=1"}, {"train.batch=4", "train.accumulate=4"}}) {
     std::vector<std::string> all = {"model.context=1", "model.norm=batchnorm"};
     all.insert(all.end(), sets.begin(), sets.end());
     const RunConfig config = small_run(all);
@@ -121,9 +124,11 @@ TEST_CASE("BatchNorm over one position per micro-batch is refused when the model
 
 TEST_CASE("a model with BatchNorm evaluates sequence by sequence as it does in batches") {
   const Corpus corpus(ramp(), 0.5);
-  const RunConfig wide = small_run({"model.norm=batchnorm", "train.batch=8"}), narrow = small_run({"model.norm=batchnorm", "train.batch=1"});
+  const RunConfig wide = small_run({"model.norm=batchnorm", "train.batch=8"}),
+                  narrow = small_run({"model.norm=batchnorm", "train.batch=1"});
   const Batches batches(corpus, 1, wide.context);
-  Trainer by_8(model_config(wide, 10), train_config(wide), &batches, 1), by_1(model_config(narrow, 10), train_config(narrow), &batches, 1);
+  Trainer by_8(model_config(wide, 10), train_config(wide), &batches, 1),
+      by_1(model_config(narrow, 10), train_config(narrow), &batches, 1);
   for (int i = 0; i < 3; ++i) by_8.step();
   for (int p = 0; p < by_8.params().count(); ++p) {
     std::copy_n(by_8.params().value(p), by_8.params().spec(p).shape.count(), by_1.params().value(p));

@@ -50,9 +50,10 @@ TEST_CASE("every matrix is drawn with the standard deviation of its init and pla
   const double width = 64, ffn = 192, vocabulary = 100, layers = 3;
   for (const Placement* placement : all_placements()) {
     for (const InitDef& init : all_inits()) {
-      const ModelConfig model = small_model(
-          100, {"model.layers=3", "model.width=64", "model.heads=4", "model.kv_heads=2", "model.ffn_width=192",
-                "model.context=32", "model.activation=swiglu", str("model.placement=", placement->name), str("model.init=", init.name)});
+      const ModelConfig model =
+          small_model(100, {"model.layers=3", "model.width=64", "model.heads=4", "model.kv_heads=2",
+                            "model.ffn_width=192", "model.context=32", "model.activation=swiglu",
+                            str("model.placement=", placement->name), str("model.init=", init.name)});
       ModelProbe probe(model, 1, 32);
       for (int p = 0; p < probe.store().count(); ++p) {
         const ParamSpec& spec = probe.store().spec(p);
@@ -67,12 +68,13 @@ TEST_CASE("every matrix is drawn with the standard deviation of its init and pla
         if (spec.role == Role::ffn_up || spec.role == Role::ffn_gate) out = ffn;
         if (spec.role == Role::ffn_down) in = ffn;
         if (spec.role == Role::head) out = vocabulary;
-        double wanted = is_embedding(spec.role) ? 1 / std::sqrt(width) : std::sqrt(2 / (in + out));
-        if (init.name == "gpt2") {
-          wanted = writes_to_stream(spec.role) ? 0.02 / std::sqrt(2 * layers) : 0.02;
-        } else if (init.name == "auto" && placement->name == "deepnorm") {
-          const bool scaled = !is_embedding(spec.role) && spec.role != Role::query && spec.role != Role::key && spec.role != Role::head;
-          if (scaled) wanted *= std::pow(8 * layers, -0.25);
+        double wanted = is_embedding(spec.role) ? 1 / std::sqrt(width) : std::sqrt(2 / (in + out));  // auto, xavier
+        if (init.name == "gpt2") wanted = writes_to_stream(spec.role) ? 0.02 / std::sqrt(2 * layers) : 0.02;
+        if (init.name == "normal") wanted = 0.02;
+        if (init.name == "auto" && placement->name == "deepnorm") {
+          const bool plain =
+              is_embedding(spec.role) || spec.role == Role::query || spec.role == Role::key || spec.role == Role::head;
+          if (!plain) wanted *= std::pow(8 * layers, -0.25);
         }
         CHECK(spec.std == Approx(wanted).epsilon(1e-12));
         // n draws have a relative standard error of 1 / sqrt(2 n).
@@ -84,11 +86,15 @@ TEST_CASE("every matrix is drawn with the standard deviation of its init and pla
 }
 
 TEST_CASE("DeepNorm draws the matrices of 12 layers as its paper says, queries and keys unscaled") {
-  ModelProbe probe(small_model(65, {"model.layers=12", "model.width=64", "model.heads=4", "model.placement=deepnorm"}), 1, 8);
+  ModelProbe probe(small_model(65, {"model.layers=12", "model.width=64", "model.heads=4", "model.placement=deepnorm"}),
+                   1, 8);
   for (int layer = 0; layer < 12; ++layer) {
-    for (const auto& [name, std] : std::map<std::string, double>{{"attention.q", 0.12500}, {"attention.k", 0.12500},
-                                                                 {"attention.v", 0.03993}, {"attention.out", 0.03993},
-                                                                 {"ffn.up", 0.02526}, {"ffn.down", 0.02526}}) {
+    for (const auto& [name, std] : std::map<std::string, double>{{"attention.q", 0.12500},
+                                                                 {"attention.k", 0.12500},
+                                                                 {"attention.v", 0.03993},
+                                                                 {"attention.out", 0.03993},
+                                                                 {"ffn.up", 0.02526},
+                                                                 {"ffn.down", 0.02526}}) {
       const int p = probe.store().find(str("layers.", layer, ".", name, ".weight"));
       INFO(layer << " " << name);
       CHECK(drawn_std(probe.store(), p) == Approx(std).epsilon(0.05));
@@ -97,7 +103,8 @@ TEST_CASE("DeepNorm draws the matrices of 12 layers as its paper says, queries a
 }
 
 TEST_CASE("DeepNorm's constants are those of its paper at every depth, and can be set") {
-  for (const auto& [layers, alpha, beta] : {std::tuple{6, 1.8612, 0.3799}, {18, 2.4495, 0.2887}, {100, 3.7606, 0.1880}, {500, 5.6234, 0.1257}}) {
+  for (const auto& [layers, alpha, beta] :
+       {std::tuple{6, 1.8612, 0.3799}, {18, 2.4495, 0.2887}, {100, 3.7606, 0.1880}, {500, 5.6234, 0.1257}}) {
     INFO(layers);
     CHECK(std::abs(constant("alpha", layers) - alpha) <= 5e-5);
     CHECK(std::abs(constant("beta", layers) - beta) <= 5e-5);
@@ -130,7 +137,8 @@ TEST_CASE("the gpt2 init divides exactly the two matrices of each layer that wri
 }
 
 TEST_CASE("a matrix draws the same numbers whatever stands around it") {
-  ModelProbe pre(small_model(11, {"model.placement=pre"}), 1, 8), post(small_model(11, {"model.placement=post", "model.qk_norm=layernorm"}), 1, 8);
+  ModelProbe pre(small_model(11, {"model.placement=pre"}), 1, 8),
+      post(small_model(11, {"model.placement=post", "model.qk_norm=layernorm"}), 1, 8);
   for (const std::string name : {"layers.1.ffn.up.weight", "layers.0.attention.q.weight", "head.weight"}) {
     CHECK(std::equal(pre.weight(name), pre.weight(name) + pre.spec(name).shape.count(), post.weight(name)));
   }
@@ -140,7 +148,9 @@ TEST_CASE("a matrix draws the same numbers whatever stands around it") {
 TEST_CASE("a tied model starts with a loss of ln V under the gpt2 init, for any vocabulary") {
   for (const int64_t vocabulary : {65, 128, 256}) {
     for (const char* norm : {"layernorm", "rmsnorm", "groupnorm"}) {
-      ModelProbe probe(small_model(vocabulary, {"model.tie_embeddings=true", "model.init=gpt2", "model.width=64", str("model.norm=", norm)}), 4, 8);
+      ModelProbe probe(small_model(vocabulary, {"model.tie_embeddings=true", "model.init=gpt2", "model.width=64",
+                                                str("model.norm=", norm)}),
+                       4, 8);
       CHECK(probe.store().find("head.weight") == -1);
       std::vector<int32_t> tokens, targets;
       const Rng rng(7, stream_id("tokens"));
@@ -156,8 +166,11 @@ TEST_CASE("a tied model starts with a loss of ln V under the gpt2 init, for any 
 }
 
 TEST_CASE("a model has exactly the parameters its placement asks for, named and shaped as in PyTorch") {
-  const std::map<std::string, std::vector<std::string>> sites = {
-      {"post", {"norm_post"}}, {"deepnorm", {"norm_post"}}, {"pre", {"norm_in"}}, {"sandwich", {"norm_in", "norm_out"}}, {"none", {}}};
+  const std::map<std::string, std::vector<std::string>> sites = {{"post", {"norm_post"}},
+                                                                 {"deepnorm", {"norm_post"}},
+                                                                 {"pre", {"norm_in"}},
+                                                                 {"sandwich", {"norm_in", "norm_out"}},
+                                                                 {"none", {}}};
   for (const auto& [placement, norms] : sites) {
     std::map<std::string, std::string> wanted = {
         {"embedding.token.weight", "(11, 16)"}, {"embedding.position.weight", "(8, 16)"}, {"head.weight", "(11, 16)"}};
@@ -184,17 +197,19 @@ TEST_CASE("a model has exactly the parameters its placement asks for, named and 
     }
     if (placement == "pre" || placement == "sandwich") wanted["final_norm.weight"] = wanted["final_norm.bias"] = "(16)";
     INFO(placement);
-    CHECK(parameters({"model.placement=" + placement, "model.norm=layernorm", "model.qk_norm=layernorm", "model.activation=swiglu",
-                      "model.ffn_width=48", "model.kv_heads=1"}) == wanted);
+    CHECK(parameters({"model.placement=" + placement, "model.norm=layernorm", "model.qk_norm=layernorm",
+                      "model.activation=swiglu", "model.ffn_width=48", "model.kv_heads=1"}) == wanted);
   }
 }
 
 TEST_CASE("without biases, gains and learned positions their parameters are gone") {
   std::set<std::string> names;
-  for (const auto& [name, shape] : parameters({"model.bias=false", "norm.affine=false", "model.position=none", "model.tie_embeddings=true"})) {
+  for (const auto& [name, shape] :
+       parameters({"model.bias=false", "norm.affine=false", "model.position=none", "model.tie_embeddings=true"})) {
     names.insert(name.substr(name.rfind('.', name.size() - 8) + 1));
   }
-  CHECK(names == std::set<std::string>{"token.weight", "q.weight", "k.weight", "v.weight", "out.weight", "up.weight", "down.weight"});
+  CHECK(names == std::set<std::string>{"token.weight", "q.weight", "k.weight", "v.weight", "out.weight", "up.weight",
+                                       "down.weight"});
 }
 
 TEST_CASE("Pre-Norm and Sandwich end in one final norm, Post-Norm and DeepNorm in none, unless told otherwise") {

@@ -146,7 +146,8 @@ TEST_CASE("weight decay shrinks every matrix and no gain, bias or running statis
       CHECK(spec.decays() == matrix);
       for (int64_t i = 0; i < spec.shape.count(); ++i) {
         const double was = static_cast<double>(before.value(p)[i]), is = static_cast<double>(store.value(p)[i]);
-        if (std::abs(is - (matrix ? 0.904382 : 1.0) * was) > 1e-6) FAIL_CHECK("element " << i << " went from " << was << " to " << is);
+        if (std::abs(is - (matrix ? 0.904382 : 1.0) * was) > 1e-6)
+          FAIL_CHECK("element " << i << " went from " << was << " to " << is);
       }
     }
     CHECK(matrices == 3 + 2 * 7);  // token and position embedding, head; q, k, v, out, up, gate, down of two layers

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <locale>
 #include <map>
 
 #include "../test.h"
@@ -31,7 +32,8 @@ std::string set_error_of(const std::string& set) { return error_of("", {set}); }
 // A value of the field's type other than its current one, as TOML.
 std::string other_value(const Field& f) {
   if (f.key == "model.kv_heads" || f.key == "model.ffn_width") return "2";  // 0 stands for what follows from other keys
-  if (const auto* i = std::get_if<int64_t*>(&f.value)) return str(**i == static_cast<int64_t>(f.min) ? **i + 1 : static_cast<int64_t>(f.min));
+  if (const auto* i = std::get_if<int64_t*>(&f.value))
+    return str(**i == static_cast<int64_t>(f.min) ? **i + 1 : static_cast<int64_t>(f.min));
   if (const auto* b = std::get_if<bool*>(&f.value)) return **b ? "false" : "true";
   if (std::holds_alternative<std::array<double, 2>*>(f.value)) return "[0.25, 0.75]";
   if (const auto* s = std::get_if<std::string*>(&f.value)) {
@@ -57,7 +59,8 @@ std::string company_of(const std::string& key, const std::string& value) {
   if (key == "train.weight_decay") return "train.optimizer = \"adamw\"\n";
   if (key == "train.momentum") return "train.optimizer = \"sgd\"\n";
   if (key == "train.min_lr") return "train.lr = 1\ntrain.schedule = \"cosine\"\n";
-  if (key == "data.path" || value == "\"text\"" || value == "\"tokens\"") return "data.source = \"text\"\ndata.path = \"f.txt\"\n";
+  if (key == "data.path" || value == "\"text\"" || value == "\"tokens\"")
+    return "data.source = \"text\"\ndata.path = \"f.txt\"\n";
   if (key == "data.states") return "data.branches = 2\n";
   return "";
 }
@@ -67,7 +70,8 @@ std::string company_of(const std::string& key, const std::string& value) {
 TEST_CASE("every key of every norm and placement changes one value, which the dump writes and reads back") {
   std::vector<std::string> bases;
   for (const NormDef* norm : all_norms()) bases.push_back(str("model.norm = \"", norm->name, "\"\n"));
-  for (const Placement* placement : all_placements()) bases.push_back(str("model.placement = \"", placement->name, "\"\n"));
+  for (const Placement* placement : all_placements())
+    bases.push_back(str("model.placement = \"", placement->name, "\"\n"));
   for (const std::string& base : bases) {
     RunConfig standard = config_of(base);
     CHECK(dump(config_of(dump(standard))) == dump(standard));
@@ -93,7 +97,7 @@ TEST_CASE("a resolved configuration holds the values that follow from others") {
   CHECK(c.kv_heads == 2);
   CHECK(c.ffn_width == 128);
   CHECK(c.norm_eps == 1e-6);
-  CHECK(value_of(c, "placement.alpha") == "2.0");  // (2 8)^(1/4)
+  CHECK(value_of(c, "placement.alpha") == "2.0");                   // (2 8)^(1/4)
   CHECK(value_of(c, "placement.beta").substr(0, 8) == "0.353553");  // 64^(-1/4)
   CHECK(config_of("[model]\nnorm = \"layernorm\"\n").norm_eps == 1e-5);
   CHECK(config_of("[model]\nnorm = \"layernorm\"\n[norm]\neps = 1e-3\n").norm_eps == 1e-3);
@@ -105,25 +109,32 @@ TEST_CASE("differences name each key with both values, absent ones too") {
   const auto d = differences(config_of(""), config_of("[model]\nnorm = \"groupnorm\"\nlayers = 3\n"));
   std::map<std::string, std::string> found;
   for (const Difference& one : d) found[one.key] = one.first + " -> " + one.second;
-  CHECK(found == std::map<std::string, std::string>{{"model.layers", "24 -> 3"}, {"model.norm", "\"rmsnorm\" -> \"groupnorm\""},
-                                                    {"norm.eps", "1e-06 -> 1e-05"}, {"norm.groups", "absent -> 4"}});
+  CHECK(found == std::map<std::string, std::string>{{"model.layers", "24 -> 3"},
+                                                    {"model.norm", "\"rmsnorm\" -> \"groupnorm\""},
+                                                    {"norm.eps", "1e-06 -> 1e-05"},
+                                                    {"norm.groups", "absent -> 4"}});
 }
 
 TEST_CASE("an unknown key, section or value is an error with its place and the nearest valid name") {
-  CHECK(error_of("[model]\nnrom = \"rmsnorm\"\n") == "c.toml:2:1: unknown key 'model.nrom' (did you mean 'model.norm'?)");
+  CHECK(error_of("[model]\nnrom = \"rmsnorm\"\n") ==
+        "c.toml:2:1: unknown key 'model.nrom' (did you mean 'model.norm'?)");
   CHECK(error_of("[train]\n  learning_rte = 1e-3\n").rfind("c.toml:2:3: unknown key 'train.learning_rte'", 0) == 0);
   CHECK(error_of("[train]\nlr-max = 1\n").rfind("c.toml:2:1: unknown key 'train.lr-max'", 0) == 0);
   CHECK(error_of("[modle]\nlayers = 2\n") == "c.toml:2:1: unknown key 'modle.layers' (did you mean 'model.layers'?)");
   CHECK(error_of("layers = 2\n") == "c.toml:1:1: unknown key 'layers'; keys stand in sections such as [model]");
   CHECK(error_of("[model]\nnorm = \"rmsnrom\"\n") ==
-        "c.toml:2:1: 'model.norm' is 'rmsnrom' (did you mean 'rmsnorm'?); expected one of: layernorm, rmsnorm, batchnorm, groupnorm, "
+        "c.toml:2:1: 'model.norm' is 'rmsnrom' (did you mean 'rmsnorm'?); expected one of: layernorm, rmsnorm, "
+        "batchnorm, groupnorm, "
         "instancenorm, none");
-  CHECK(error_of("[model]\nqk_norm = \"batchnorm\"\n").find("expected one of: layernorm, rmsnorm, groupnorm, none") != std::string::npos);
+  CHECK(error_of("[model]\nqk_norm = \"batchnorm\"\n").find("expected one of: layernorm, rmsnorm, groupnorm, none") !=
+        std::string::npos);
 }
 
 TEST_CASE("an option of another norm or placement is refused with its owner") {
-  CHECK(error_of("[norm]\ngroups = 2\n") == "c.toml:2:1: norm 'rmsnorm' does not read 'norm.groups' (norm 'groupnorm' does)");
-  CHECK(error_of("[placement]\nalpha = 2\n") == "c.toml:2:1: placement 'post' does not read 'placement.alpha' (placement 'deepnorm' does)");
+  CHECK(error_of("[norm]\ngroups = 2\n") ==
+        "c.toml:2:1: norm 'rmsnorm' does not read 'norm.groups' (norm 'groupnorm' does)");
+  CHECK(error_of("[placement]\nalpha = 2\n") ==
+        "c.toml:2:1: placement 'post' does not read 'placement.alpha' (placement 'deepnorm' does)");
   CHECK(error_of("[model]\nnorm = \"groupnorm\"\n[norm]\ngroups = 2\n") == "no error");
 }
 
@@ -135,15 +146,20 @@ TEST_CASE("integers, floats and switches accept exactly what they say") {
   CHECK(error_of("[model]\ndropout = true\n") == "c.toml:2:1: 'model.dropout' must be a number, not true");
   for (const std::string value : {"0", "1", "\"yes\"", "\"true\"", "1.0"}) {
     INFO(value);
-    CHECK(error_of("[model]\nbias = " + value + "\n").find("'model.bias' must be true or false, not ") != std::string::npos);
+    CHECK(error_of("[model]\nbias = " + value + "\n").find("'model.bias' must be true or false, not ") !=
+          std::string::npos);
   }
   CHECK(error_of("[train]\nlr = \"1e-5\"\n") == "c.toml:2:1: 'train.lr' must be a number, not \"1e-5\"");
   CHECK(error_of("[norm]\neps = \"small\"\n") == "c.toml:2:1: 'norm.eps' must be a number or \"auto\", not \"small\"");
   CHECK(error_of("[model]\nnorm = 3\n") == "c.toml:2:1: 'model.norm' must be a string in quotes, not 3");
-  CHECK(error_of("[train]\nbetas = [0.9]\n") == "c.toml:2:1: 'train.betas' must be a list of two numbers, not an array");
-  CHECK(error_of("[train]\nbetas = [0.9, \"x\"]\n") == "c.toml:2:1: 'train.betas' must be a list of two numbers, not \"x\"");
-  CHECK(error_of("[model]\nnorm = \"batchnorm\"\n[norm]\nmasked = 1\n") == "c.toml:4:1: 'norm.masked' must be true or false, not 1");
-  CHECK(error_of("[model]\nnorm = \"groupnorm\"\n[norm]\ngroups = 2.0\n") == "c.toml:4:1: 'norm.groups' must be an integer, not 2.0");
+  CHECK(error_of("[train]\nbetas = [0.9]\n") ==
+        "c.toml:2:1: 'train.betas' must be a list of two numbers, not an array");
+  CHECK(error_of("[train]\nbetas = [0.9, \"x\"]\n") ==
+        "c.toml:2:1: 'train.betas' must be a list of two numbers, not \"x\"");
+  CHECK(error_of("[model]\nnorm = \"batchnorm\"\n[norm]\nmasked = 1\n") ==
+        "c.toml:4:1: 'norm.masked' must be true or false, not 1");
+  CHECK(error_of("[model]\nnorm = \"groupnorm\"\n[norm]\ngroups = 2.0\n") ==
+        "c.toml:4:1: 'norm.groups' must be an integer, not 2.0");
 }
 
 TEST_CASE("exponents without a dot are numbers") {
@@ -159,7 +175,8 @@ TEST_CASE("exponents without a dot are numbers") {
 TEST_CASE("a number out of its range is refused with the range") {
   CHECK(error_of("[model]\nlayers = 0\n") == "c.toml:2:1: 'model.layers' must be from 1 to 100000, not 0");
   CHECK(error_of("[model]\nlayers = -1\n") == "c.toml:2:1: 'model.layers' must be from 1 to 100000, not -1");
-  CHECK(error_of("[model]\nlayers = 4294967296\n") == "c.toml:2:1: 'model.layers' must be from 1 to 100000, not 4294967296");
+  CHECK(error_of("[model]\nlayers = 4294967296\n") ==
+        "c.toml:2:1: 'model.layers' must be from 1 to 100000, not 4294967296");
   CHECK(error_of("[model]\ndropout = 1\n") == "c.toml:2:1: 'model.dropout' must be from 0 to 0.999, not 1");
   CHECK(error_of("[train]\nlr = -1e-3\n") == "c.toml:2:1: 'train.lr' must be from 0 to 1e+30, not -0.001");
   CHECK(error_of("[train]\nlr = nan\n") == "c.toml:2:1: 'train.lr' must be from 0 to 1e+30, not nan");
@@ -172,31 +189,44 @@ TEST_CASE("a number out of its range is refused with the range") {
 }
 
 TEST_CASE("settings that contradict each other are refused at the place of one of them") {
-  CHECK(error_of("[model]\nwidth = 64\nheads = 5\n") == "c.toml:3:1: 'model.width' (64) must be a multiple of 'model.heads' (5)");
-  CHECK(error_of("[model]\nkv_heads = 3\n") == "c.toml:2:1: 'model.heads' (4) must be a multiple of 'model.kv_heads' (3)");
-  CHECK(error_of("[model]\nwidth = 12\nheads = 4\nposition = \"rope\"\n") == "c.toml:4:1: rotary positions need heads of even width, not 3");
-  CHECK(error_of("[train]\naccumulate = 3\n") == "c.toml:2:1: 'train.batch' (16) must be a multiple of 'train.accumulate' (3)");
+  CHECK(error_of("[model]\nwidth = 64\nheads = 5\n") ==
+        "c.toml:3:1: 'model.width' (64) must be a multiple of 'model.heads' (5)");
+  CHECK(error_of("[model]\nkv_heads = 3\n") ==
+        "c.toml:2:1: 'model.heads' (4) must be a multiple of 'model.kv_heads' (3)");
+  CHECK(error_of("[model]\nwidth = 12\nheads = 4\nposition = \"rope\"\n") ==
+        "c.toml:4:1: rotary positions need heads of even width, not 3");
+  CHECK(error_of("[train]\naccumulate = 3\n") ==
+        "c.toml:2:1: 'train.batch' (16) must be a multiple of 'train.accumulate' (3)");
   CHECK(error_of("[train]\nslots = 3\n") == "c.toml:2:1: a micro-batch of 16 sequences does not divide into 3 slots");
-  CHECK(error_of("[model]\nnorm = \"batchnorm\"\n[train]\nslots = 4\n").rfind("c.toml:4:1: norm 'batchnorm' needs the whole batch", 0) == 0);
-  CHECK(error_of("[train]\nschedule = \"cosine\"\nmin_lr = 1\n") == "c.toml:3:1: 'train.min_lr' (1) must not exceed 'train.lr' (0.001)");
+  CHECK(error_of("[model]\nnorm = \"batchnorm\"\n[train]\nslots = 4\n")
+            .rfind("c.toml:4:1: norm 'batchnorm' needs the whole batch", 0) == 0);
+  CHECK(error_of("[train]\nschedule = \"cosine\"\nmin_lr = 1\n") ==
+        "c.toml:3:1: 'train.min_lr' (1) must not exceed 'train.lr' (0.001)");
   CHECK(error_of("[train]\nmin_lr = 1e-4\n") == "c.toml:2:1: schedule 'constant' does not read 'train.min_lr'");
   CHECK(error_of("[train]\nschedule = \"cosine\"\nwarmup = 201\n") ==
         "c.toml:3:1: 'train.warmup' (201) must not exceed 'train.steps' (200) with schedule 'cosine'");
   CHECK(error_of("[train]\nwarmup = 1000\n") == "no error");  // a plain ramp, with a warning
-  CHECK(error_of("[train]\nweight_decay = 0.1\n") == "c.toml:2:1: optimizer 'adam' does not read 'train.weight_decay'; adamw does");
-  CHECK(error_of("[train]\nmomentum = 0.9\n") == "c.toml:2:1: optimizer 'adam' does not read 'train.momentum'; sgd does");
-  CHECK(error_of("[train]\noptimizer = \"sgd\"\nbetas = [0.5, 0.5]\n") == "c.toml:3:1: optimizer 'sgd' does not read 'train.betas'");
+  CHECK(error_of("[train]\nweight_decay = 0.1\n") ==
+        "c.toml:2:1: optimizer 'adam' does not read 'train.weight_decay'; adamw does");
+  CHECK(error_of("[train]\nmomentum = 0.9\n") ==
+        "c.toml:2:1: optimizer 'adam' does not read 'train.momentum'; sgd does");
+  CHECK(error_of("[train]\noptimizer = \"sgd\"\nbetas = [0.5, 0.5]\n") ==
+        "c.toml:3:1: optimizer 'sgd' does not read 'train.betas'");
   CHECK(error_of("[data]\nsource = \"text\"\n") == "c.toml:2:1: data source 'text' needs 'data.path'");
   CHECK(error_of("[data]\npath = \"x\"\n") == "c.toml:2:1: data source 'stories' does not read 'data.path'");
-  CHECK(error_of("[data]\nsource = \"markov\"\nstates = 4\n") == "'data.branches' (8) must not exceed 'data.states' (4)");
+  CHECK(error_of("[data]\nsource = \"markov\"\nstates = 4\n") ==
+        "'data.branches' (8) must not exceed 'data.states' (4)");
   for (const std::string name : {"", ".", "..", "a/b"}) {
-    CHECK(error_of("[run]\nname = \"" + name + "\"\n").rfind("c.toml:2:1: 'run.name' must be a plain directory name, not ", 0) == 0);
+    CHECK(error_of("[run]\nname = \"" + name + "\"\n")
+              .rfind("c.toml:2:1: 'run.name' must be a plain directory name, not ", 0) == 0);
   }
 }
 
-TEST_CASE("a key twice is an error with both lines, whether in one section, two sections or twice on the command line") {
+TEST_CASE(
+    "a key twice is an error with both lines, whether in one section, two sections or twice on the command line") {
   CHECK(error_of("[train]\nlr = 1e-3\nlr = 1e-4\n") == "c.toml:3:1: duplicate key 'train.lr' (first at line 2)");
-  CHECK(error_of("[train]\nlr = 1\n[model]\n[train]\n").rfind("c.toml:4:2: table 'train' is already defined (line 1)", 0) == 0);
+  CHECK(error_of("[train]\nlr = 1\n[model]\n[train]\n")
+            .rfind("c.toml:4:2: table 'train' is already defined (line 1)", 0) == 0);
   CHECK(error_of("", {"train.lr=1", "train.lr=2"}) == "--set train.lr is given twice");
 }
 
@@ -205,6 +235,23 @@ TEST_CASE("a byte order mark and CRLF line ends change nothing") {
   std::string crlf = "\xEF\xBB\xBF";
   for (const char c : text) crlf += c == '\n' ? std::string("\r\n") : std::string(1, c);
   CHECK(dump(config_of(crlf)) == dump(config_of(text)));
+}
+
+TEST_CASE("a locale with decimal commas changes neither reading nor writing") {
+  struct German : std::numpunct<char> {
+    char do_decimal_point() const override { return ','; }
+    char do_thousands_sep() const override { return '.'; }
+    std::string do_grouping() const override { return "\3"; }
+  };
+  const std::string text = "[train]\nlr = 0.125\nsteps = 10000\n", wanted = dump(config_of(text));
+  const std::locale before = std::locale::global(std::locale(std::locale(), new German));
+  const RunConfig config = config_of(text, {"train.clip=2.5"});
+  const std::string written = dump(config_of(text));
+  std::locale::global(before);
+  CHECK(config.lr == 0.125);
+  CHECK(config.clip == 2.5);
+  CHECK(written == wanted);
+  CHECK(written.find("steps = 10000\n") != std::string::npos);
 }
 
 TEST_CASE("--set overrides the file and takes numbers, bare words, paths and quoted strings") {
@@ -218,19 +265,22 @@ TEST_CASE("--set overrides the file and takes numbers, bare words, paths and quo
   CHECK(config_of("", {"data.source=text", "data.path=a=b"}).data.path == "a=b");
   CHECK(config_of("[data]\nsource = \"stories\"\npath = \"x\"\n", {"data.path="}).data.path.empty());
   CHECK(config_of("", {"run.name=24-layers"}).name == "24-layers");
-  CHECK(std::isfinite(config_of("", {"model.placement=deepnorm", "placement.alpha=auto"}).placement_options.at("alpha")));
+  CHECK(
+      std::isfinite(config_of("", {"model.placement=deepnorm", "placement.alpha=auto"}).placement_options.at("alpha")));
 }
 
 TEST_CASE("a wrong --set is refused, and a broken number is not taken for text") {
   CHECK(set_error_of("train.lr") == "--set needs section.key=value, not 'train.lr'");
   CHECK(set_error_of("=3") == "--set needs section.key=value, not '=3'");
   CHECK(set_error_of("model.nrom=x") == "--set model.nrom: unknown key 'model.nrom' (did you mean 'model.norm'?)");
-  CHECK(set_error_of("model.norm=rmsnrom").rfind("--set model.norm: 'model.norm' is 'rmsnrom' (did you mean 'rmsnorm'?)", 0) == 0);
+  CHECK(set_error_of("model.norm=rmsnrom")
+            .rfind("--set model.norm: 'model.norm' is 'rmsnrom' (did you mean 'rmsnorm'?)", 0) == 0);
   CHECK(set_error_of("train.steps=many") == "--set train.steps: 'train.steps' must be an integer, not \"many\"");
   CHECK(set_error_of("model.bias=False") == "--set model.bias: 'model.bias' must be true or false, not \"False\"");
   CHECK(set_error_of("model.bias=0") == "--set model.bias: 'model.bias' must be true or false, not 0");
   CHECK(set_error_of("model.layers=0") == "--set model.layers: 'model.layers' must be from 1 to 100000, not 0");
-  for (const std::string value : {"9223372036854775808", "0x8000000000000000", "1_", "-", "1e", "[1", "\"1", "{a", ""}) {
+  for (const std::string value :
+       {"9223372036854775808", "0x8000000000000000", "1_", "-", "1e", "[1", "\"1", "{a", ""}) {
     INFO(value);
     const std::string message = set_error_of("run.seed=" + value);
     CHECK(message.rfind("--set run.seed:1:", 0) == 0);

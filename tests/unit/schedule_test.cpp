@@ -98,7 +98,8 @@ TEST_CASE("every schedule is finite, positive and at most the peak for any warmu
   }
 }
 
-TEST_CASE("a schedule that says it does not depend on the run's length or the minimum gives the same rates with others") {
+TEST_CASE(
+    "a schedule that says it does not depend on the run's length or the minimum gives the same rates with others") {
   const ScheduleConfig config{.lr = 1, .min_lr = 0, .warmup = 5, .steps = 100};
   ScheduleConfig longer = config, higher = config;
   longer.steps = 150;

@@ -28,8 +28,10 @@ class Training {
  public:
   explicit Training(const RunConfig& config) : Training(config, load_corpus(data_config(config), config.context)) {}
   Training(const RunConfig& config, Corpus corpus)
-      : corpus_(std::move(corpus)), batches_(corpus_, static_cast<uint64_t>(config.seed), config.context),
-        trainer_(model_config(config, corpus_.vocabulary()), train_config(config), &batches_, static_cast<uint64_t>(config.seed)) {}
+      : corpus_(std::move(corpus)),
+        batches_(corpus_, static_cast<uint64_t>(config.seed), config.context),
+        trainer_(model_config(config, corpus_.vocabulary()), train_config(config), &batches_,
+                 static_cast<uint64_t>(config.seed)) {}
   Trainer* operator->() { return &trainer_; }
   const Corpus& corpus() const { return corpus_; }
   const Batches& batches() const { return batches_; }
@@ -42,7 +44,8 @@ class Training {
   std::vector<real> weights() {  // states included
     std::vector<real> out;
     for (int p = 0; p < trainer_.params().count(); ++p) {
-      out.insert(out.end(), trainer_.params().value(p), trainer_.params().value(p) + trainer_.params().spec(p).shape.count());
+      out.insert(out.end(), trainer_.params().value(p),
+                 trainer_.params().value(p) + trainer_.params().spec(p).shape.count());
     }
     return out;
   }
@@ -80,12 +83,17 @@ std::vector<std::string> operator+(std::vector<std::string> a, const std::vector
 
 TEST_CASE("accumulated micro-batches train like the large batch, with dropout and with padding too") {
   const std::vector<std::vector<std::string>> variants = {
-      {}, {"model.dropout=0.2"}, {"data.padding=0.4"}, {"model.norm=layernorm", "model.placement=post", "train.clip=0.5"}};
+      {},
+      {"model.dropout=0.2"},
+      {"data.padding=0.4"},
+      {"model.norm=layernorm", "model.placement=post", "train.clip=0.5"}};
   for (const std::vector<std::string>& variant : variants) {
     const auto whole = small(variant + std::vector<std::string>{"train.batch=8", "train.slots=1"});
     const std::vector<double> wanted = whole->losses(10);
-    for (const std::vector<std::string>& cut :
-         {std::vector<std::string>{"train.accumulate=4"}, {"train.accumulate=8"}, {"train.slots=4"}, {"train.accumulate=2", "train.slots=2"}}) {
+    for (const std::vector<std::string>& cut : {std::vector<std::string>{"train.accumulate=4"},
+                                                {"train.accumulate=8"},
+                                                {"train.slots=4"},
+                                                {"train.accumulate=2", "train.slots=2"}}) {
       const auto parts = small(variant + cut + std::vector<std::string>{"train.batch=8"});
       const std::vector<double> got = parts->losses(10);
       INFO(join(variant, " ") << " " << join(cut, " "));
@@ -95,25 +103,36 @@ TEST_CASE("accumulated micro-batches train like the large batch, with dropout an
   }
 }
 
-TEST_CASE("the loss is the mean over valid targets, not a mean of means, and tokens counts valid targets") {
-  const auto training = small({"data.padding=0.5", "train.batch=4", "train.accumulate=4"});
+TEST_CASE("loss and gradient are means over the valid targets of the update, not means of means") {
+  // With the head at zero every target costs ln V. With a final norm that gives 1 everywhere the head's gradient is 1 /
+  // V minus the share of each token among the targets, in each of the 16 channels, and every other gradient is zero.
+  const auto training = small({"data.padding=0.5", "train.accumulate=4", "model.norm=layernorm"});
+  ParamStore& store = (*training)->params();
+  const auto fill = [&](const char* name, double value) {
+    const int p = store.find(name);
+    std::fill_n(store.value(p), store.spec(p).shape.count(), static_cast<real>(value));
+  };
+  fill("head.weight", 0);
+  fill("final_norm.weight", 0);
+  fill("final_norm.bias", 1);
+  (*training)->restore(0, 0);
+
+  const auto vocabulary = static_cast<std::size_t>(training->corpus().vocabulary());
+  std::vector<double> count(vocabulary);
   std::vector<int32_t> tokens(8), targets(8);
-  int64_t valid = 0;
+  double valid = 0, square = 0;
   for (int64_t sequence = 0; sequence < 4; ++sequence) {
     training->batches().train(1, sequence, tokens.data(), targets.data());
-    valid += std::count_if(targets.begin(), targets.end(), [](int32_t t) { return t >= 0; });
+    for (const int32_t target : targets) {
+      if (target >= 0) ++valid, ++count[static_cast<std::size_t>(target)];
+    }
   }
+  for (const double n : count) square += std::pow(1 / static_cast<double>(vocabulary) - n / valid, 2);
   const StepResult step = (*training)->step();
-  CHECK(step.tokens == valid);
   CHECK(valid < 32);
-  CHECK(std::isfinite(step.loss));
-
-  // With the head at zero every target costs ln V, whatever the sizes of the micro-batches.
-  const auto flat = small({"data.padding=0.5", "train.batch=4", "train.accumulate=4"});
-  ParamStore& store = (*flat)->params();
-  std::fill_n(store.value(store.find("head.weight")), store.spec(store.find("head.weight")).shape.count(), real(0));
-  (*flat)->restore(0, 0);
-  CHECK((*flat)->step().loss == Approx(std::log(static_cast<double>(flat->corpus().vocabulary()))).epsilon(1e-6));
+  CHECK(static_cast<double>(step.tokens) == valid);
+  CHECK(step.loss == Approx(std::log(static_cast<double>(vocabulary))).epsilon(1e-6));
+  CHECK(step.grad_norm == Approx(std::sqrt(16 * square)).epsilon(1e-5));
 }
 
 TEST_CASE("clipping happens once per update on the whole gradient, and the norm reported is that before it") {
@@ -174,7 +193,8 @@ TEST_CASE("every number of a step is the same bits for any number of threads") {
       {"model.norm=instancenorm", "model.placement=pre", "model.tie_embeddings=true"}};
   for (const std::vector<std::string>& variant : variants) {
     const auto run = [&](int count) {
-      const auto training = small(variant + std::vector<std::string>{"train.batch=8", "train.optimizer=adamw", "train.weight_decay=0.1"});
+      const auto training =
+          small(variant + std::vector<std::string>{"train.batch=8", "train.optimizer=adamw", "train.weight_decay=0.1"});
       set_threads(count);
       std::vector<double> out;
       for (int i = 0; i < 4; ++i) {
@@ -245,7 +265,8 @@ TEST_CASE("a step that diverges says why and leaves parameters, statistics and m
 }
 
 TEST_CASE("a gradient that is not finite although the loss is finite stops the step with the name of its parameter") {
-  // Without eps the final norm makes a stream of 1e-38 one of 1, and its gradient 1e38 times as large: too large for fp32.
+  // Without eps the final norm makes a stream of 1e-38 one of 1, and its gradient 1e38 times as large: too large for
+  // fp32.
   const auto training = small({"norm.eps=0", "model.position=none", "model.bias=false"});
   ParamStore& store = (*training)->params();
   for (int p = 0; p < store.count(); ++p) {
@@ -270,14 +291,22 @@ TEST_CASE("a gradient that is not finite although the loss is finite stops the s
 }
 
 TEST_CASE("a model's cost is known without building its memory") {
-  // width 16, ffn 64, vocabulary 10: embeddings 160 + 128; per layer 4 (256 + 16) + (1024 + 64) + (1024 + 16) + 2 norms of 16;
-  // final norm 16; head 160.
+  // width 16, ffn 64, vocabulary 10: embeddings 160 + 128; per layer 4 (256 + 16) + (1024 + 64) + (1024 + 16) + 2 norms
+  // of 16; final norm 16; head 160.
   const RunConfig config = small_run({});
   const Trainer trainer(model_config(config, 10), train_config(config), nullptr, 0, false);
   CHECK(trainer.cost().parameters == 160 + 128 + 2 * (4 * 272 + 1088 + 1040 + 32) + 16 + 160);
-  // A parameter's multiply-add is 2 FLOPs forward and 4 backward: matrices 2 (1024 + 2048) + 160, attention 2 products of the causal half.
+  // A parameter's multiply-add is 2 FLOPs forward and 4 backward: matrices 2 (1024 + 2048) + 160, attention 2 products
+  // of the causal half.
   const double matrices = 6.0 * (2 * (4 * 256 + 2 * 1024) + 160);
   const double attention = 3.0 * 2 /* layers */ * 4 * 16 * 4.5 /* mean of 1 .. 8 */;
   CHECK(trainer.cost().flops_per_token == Approx(matrices + attention));
   CHECK(trainer.cost().memory > 4.0 * 3 * 7000);
+}
+
+TEST_CASE("sizes are counted in 64 bits") {
+  CHECK(Shape{64, 1024, 50257}.count() == 3293642752);
+  const RunConfig config = small_run({"train.batch=256", "model.context=1024", "train.slots=4"});
+  const Trainer trainer(model_config(config, 50257), train_config(config), nullptr, 0, false);
+  CHECK(trainer.cost().memory > 4.0 * 4 * 3293642752);  // the logits of four slots alone, fp32
 }

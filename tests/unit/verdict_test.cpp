@@ -80,7 +80,8 @@ TEST_CASE("a noisy end must be below the context-free entropy by three standard 
     for (int i = 0; i < 20; ++i) losses.push_back(mean + (i % 2 == 0 ? spread : -spread));
     return losses;
   };
-  // Neighbours differ by 2 spread, so s = spread sqrt(2) and 3 s / sqrt(20) = 0.949 spread: 0.474 for 0.5, 0.095 for 0.1.
+  // Neighbours differ by 2 spread, so s = spread sqrt(2) and 3 s / sqrt(20) = 0.949 spread: 0.474 for 0.5, 0.095 for
+  // 0.1.
   CHECK(verdict(noisy(2.54, 0.5)) == "stalled");
   CHECK(verdict(noisy(2.51, 0.5)) == "stable");
   CHECK(verdict(noisy(2.92, 0.1)) == "stalled");

@@ -1,0 +1,152 @@
+// Sampling and exporting trained models from outside.
+#include <set>
+
+#include "../process.h"
+#include "../small_run.h"
+#include "core/text.h"
+#include "train/safetensors.h"
+
+using namespace normlab;
+
+namespace {
+
+constexpr const char* kTrained = R"([run]
+name = "small"
+[model]
+layers = 1
+width = 16
+heads = 2
+context = 8
+norm = "batchnorm"
+placement = "pre"
+[data]
+source = "text"
+[train]
+steps = 60
+lr = 0.01
+batch = 8
+[eval]
+every = 0
+batches = 2
+)";
+
+// A small model trained on "abcabc...".
+struct Trained {
+  ScratchDirectory here;
+  std::string config, text, run;
+  Trained() {
+    std::string pattern;
+    for (int i = 0; i < 300; ++i) pattern += "abc";
+    text = here.write("abc.txt", pattern);
+    config = here.write("c.toml", kTrained);
+    run = (here / "runs/small").string();
+    const ProcessResult r =
+        run_tool({"run", config, "--quiet", "--out", (here / "runs").string(), "--set", "data.path=" + text});
+    INFO(r.err);
+    REQUIRE(r.code == 0);
+  }
+  std::string sample(const std::vector<std::string>& more) const {
+    std::vector<std::string> arguments = {"sample", run};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProcessResult r = run_tool(arguments);
+    INFO(r.err);
+    CHECK(r.code == 0);
+    return r.out;
+  }
+  ProcessResult exported(const std::string& from) const {
+    return run_tool({"export", from, (here / "w.safetensors").string(), "--set", "data.path=" + text});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a trained model goes on from a prompt, the same way for the same seed") {
+  const Trained t;
+  const std::string likeliest = t.sample({"--prompt", "bca", "--length", "9", "--temperature", "0"});
+  CHECK(likeliest == "bcabcabcabca\n");
+  const auto drawn = [&](const char* seed) {
+    return t.sample({"--prompt", "a", "--length", "200", "--temperature", "20", "--seed", seed});
+  };
+  const std::string first = drawn("1");
+  CHECK(first.size() == 1 + 200 + 1);
+  CHECK(drawn("1") == first);
+  CHECK(drawn("2") != first);
+  CHECK(first.find_first_not_of("abc\n") == std::string::npos);
+  CHECK(t.sample({"--length", "1"}).size() == 3);  // without a prompt from the corpus's first character
+}
+
+TEST_CASE("a prompt with a character the model never saw is refused by name") {
+  const Trained t;
+  const ProcessResult r = run_tool({"sample", t.run, "--prompt", "abz"});
+  CHECK(r.code == 1);
+  CHECK(r.out.empty());
+  CHECK(r.err.rfind("normlab: character 'z' does not occur in ", 0) == 0);
+}
+
+TEST_CASE("sampling and exporting need a finished run, and say so") {
+  const ScratchDirectory here;
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"sample", here.path().string()},
+        {"export", here.path().string(), (here / "w.safetensors").string()}}) {
+    const ProcessResult r = run_tool(command);
+    CHECK(r.code == 1);
+    CHECK(r.err == "normlab: " + here.path().string() + ": holds no checkpoint.safetensors; has the run finished?\n");
+  }
+  CHECK(run_tool({"sample", (here / "none").string()}).code == 1);
+  CHECK_FALSE(std::filesystem::exists(here / "w.safetensors"));
+}
+
+TEST_CASE("an exported run holds the checkpoint's weights and running statistics and nothing of the optimizer") {
+  const Trained t;
+  REQUIRE(run_tool({"export", t.run, (t.here / "w.safetensors").string()}).code == 0);
+  const SafetensorsFile weights = read_safetensors(t.here / "w.safetensors"),
+                        checkpoint = read_safetensors(t.run + "/checkpoint.safetensors");
+  std::set<std::string> names;
+  for (const TensorBytes& tensor : weights.tensors) {
+    INFO(tensor.name);
+    names.insert(tensor.name);
+    const TensorBytes* kept = checkpoint.find(tensor.name);
+    REQUIRE(kept != nullptr);
+    CHECK(kept->shape == tensor.shape);
+    CHECK(kept->values == tensor.values);
+    CHECK(tensor.name.rfind("optimizer.", 0) != 0);
+  }
+  CHECK(names.count("layers.0.ffn.norm_in.running_var") == 1);
+  CHECK(names.count("head.weight") == 1);
+  for (const TensorBytes& tensor : checkpoint.tensors)
+    CHECK((tensor.name.rfind("optimizer.", 0) == 0 || names.count(tensor.name) == 1));
+  // Adam's two moments for what is trained, none for what is not.
+  CHECK(checkpoint.find("optimizer.1.head.weight") != nullptr);
+  CHECK(checkpoint.find("optimizer.0.layers.0.ffn.norm_in.running_var") == nullptr);
+}
+
+TEST_CASE("an exported config holds the weights from which its run starts") {
+  const Trained t;
+  REQUIRE(t.exported(t.config).code == 0);
+  const SafetensorsFile weights = read_safetensors(t.here / "w.safetensors");
+  const ModelConfig model =
+      model_config(resolve(parse_config(kTrained, "c.toml", {"data.path=" + t.text}).settings), 3);
+  ParamStore store;
+  Graph graph(store, {8, 8});
+  build_decoder(graph, model);
+  store.allocate();
+  store.initialize(1);
+  CHECK(weights.tensors.size() == static_cast<std::size_t>(store.count()));
+  for (int p = 0; p < store.count(); ++p) {
+    const ParamSpec& spec = store.spec(p);
+    INFO(spec.name);
+    std::vector<real> values(static_cast<std::size_t>(spec.shape.count()));
+    copy_tensor(weights, "w", spec.name, spec.shape, values.data());
+    CHECK(std::equal(values.begin(), values.end(), store.value(p)));
+  }
+  CHECK(run_tool({"export", t.run, (t.here / "w.safetensors").string(), "--set", "model.layers=2"}).code == 2);
+}
+
+TEST_CASE("a run cannot go on from exported weights") {
+  const Trained t;
+  REQUIRE(run_tool({"export", t.run, t.run + "/checkpoint.safetensors"}).code == 0);
+  const ProcessResult r = run_tool({"run", t.config, "--resume", "--out", (t.here / "runs").string(), "--set",
+                                    "data.path=" + t.text, "--set", "train.steps=80"});
+  CHECK(r.code == 1);
+  CHECK(r.err.find("checkpoint.safetensors: not a checkpoint of a run: 'step' is missing") != std::string::npos);
+}
