@@ -71,13 +71,18 @@ class Op {
 
 enum class Plan { training, inference };
 
+// Under bf16 every activation and its gradient hold values that a bfloat16 can hold (round to nearest even), and so do the operands of matrix
+// products; sums, parameters, their gradients and the insides of norms stay fp32. Memory is not saved: values keep their fp32 storage.
+enum class Precision { fp32, bf16 };
+
 class Graph {
  public:
   struct Sizes {
     int64_t batch = 1;  // B: sequences in one workspace
     int64_t time = 1;   // T: positions of a sequence
   };
-  Graph(ParamStore& store, Sizes sizes) : store_(&store), sizes_(sizes) {}
+  Graph(ParamStore& store, Sizes sizes, Precision precision = Precision::fp32)
+      : store_(&store), sizes_(sizes), bf16_(precision == Precision::bf16) {}
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
@@ -90,7 +95,7 @@ class Graph {
   // The same memory seen as rows of another length: (B, T, C) <-> (B, T, H, C / H).
   Var split(Var x, int64_t groups);
   Var merge(Var x);
-  void set_loss(Var loss) { loss_ = loss; keep(loss); }  // shape (1): the sum over valid targets
+  void set_loss(Var loss);                               // shape (1): the sum over valid targets
   void keep(Var x);                                      // x stays readable after forward
   void need_whole_batch() { whole_batch_ = true; }
 
@@ -109,6 +114,20 @@ class Graph {
   };
   [[noreturn]] void fail(std::string_view what) const;  // ShapeError with the path
 
+  // While one of these lives, results stay fp32 under Precision::bf16: the inside of a norm. round() makes one of them an activation again.
+  class KeepFp32 {
+   public:
+    explicit KeepFp32(Graph& graph) : graph_(graph), before_(graph.keeps_fp32_) { graph.keeps_fp32_ = true; }
+    ~KeepFp32() { graph_.keeps_fp32_ = before_; }
+    KeepFp32(const KeepFp32&) = delete;
+    KeepFp32& operator=(const KeepFp32&) = delete;
+
+   private:
+    Graph& graph_;
+    bool before_;
+  };
+  void round(Var x);
+
   void plan(Plan kind, bool reuse = true);  // reuse = false gives every interval its own memory (tests)
 
   // ---- facts ----
@@ -116,6 +135,8 @@ class Graph {
   int64_t batch() const { return sizes_.batch; }
   int64_t time() const { return sizes_.time; }
   bool whole_batch() const { return whole_batch_; }
+  bool bf16() const { return bf16_; }
+  bool rounds_results() const { return bf16_ && !keeps_fp32_; }  // of ops appended now
   const Shape& shape(int32_t id) const { return tensors_[static_cast<std::size_t>(id)].shape; }
   int ops() const { return static_cast<int>(nodes_.size()); }
   const Op& op(int i) const { return *nodes_[static_cast<std::size_t>(i)].op; }
@@ -152,6 +173,7 @@ class Graph {
     int32_t output = -1;
     std::vector<char> accumulate;  // per input: an earlier backward already wrote this gradient
     bool runs_backward = false;
+    bool rounds = false;  // the result, and its gradient, to bfloat16
     int64_t saved_offset = -1, shared_offset = -1;
   };
 
@@ -161,6 +183,7 @@ class Graph {
   void mark_gradient_writers();
   View view(const Workspace& work, int32_t id) const;
   View grad_view(const Workspace& work, int32_t id) const;
+  static void round_to_bf16(const View& x);
 
   ParamStore* store_;
   Sizes sizes_;
@@ -170,6 +193,7 @@ class Graph {
   std::unordered_map<int, int32_t> param_vars_;
   Var loss_;
   bool whole_batch_ = false;
+  bool bf16_ = false, keeps_fp32_ = false;
   int64_t workspace_elements_ = 0, scratch_offset_ = 0, shared_elements_ = 0;
   Slab shared_;
 };

@@ -35,6 +35,7 @@ struct ModelConfig {
   bool tie_embeddings = false;
   double dropout = 0;
   const InitDef* init = nullptr;
+  Precision precision = Precision::fp32;
 };
 
 struct Decoder {
@@ -48,6 +49,9 @@ Decoder build_decoder(Graph& graph, const ModelConfig& config);
 
 // Sentences a user should read once: a norm that leaks future tokens, an option without effect.
 std::vector<std::string> model_warnings(const ModelConfig& config);
+
+// Whether a norm stands before the head: the config's word, or the placement's own rule.
+bool has_final_norm(const ModelConfig& config);
 
 // True where the norm needs all sequences of a batch in one workspace.
 bool needs_whole_batch(const ModelConfig& config);

@@ -20,6 +20,8 @@ struct NormChoice {
   double eps = 0;
   bool affine = true;  // false: no gain, no bias
   bool fused = true;   // false: always the definition
+  // Under Precision::bf16: every step of the definition, its statistics too, is rounded to bfloat16, as code without care for it does.
+  bool bf16_statistics = false;
   Options options;
 };
 

@@ -15,6 +15,7 @@ struct OptionSpec {
   double min, max;  // inclusive
   enum class Kind { number, integer, boolean } kind;
   std::string_view help;
+  bool divides_width = false;  // must divide model.width
   double (*rule)(std::int64_t layers) = nullptr;  // what "auto" means: the paper's rule for N layers
 };
 

@@ -119,6 +119,7 @@ int dispatch(const std::vector<std::string>& words) {
     return 2;
   }
   const auto asks = [](const std::string& w) { return w == "--help" || w == "-h"; };
+  if (words[0] == "help" && words.size() > 1) return dispatch({words[1], "--help"});
   if (asks(words[0]) || words[0] == "help") {
     std::fputs(general_help().c_str(), stdout);
     return 0;

@@ -20,7 +20,8 @@ int start_twin(const Arguments& a) {
   const std::filesystem::path twin = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "normlab_f64";
   if (!std::filesystem::exists(twin)) {
     throw IoError(str(twin.string(),
-                      " is missing: gradcheck needs this program in double, which is built and installed beside it"));
+                      " is missing: gradcheck needs this program in double; build it with: cmake --build ",
+                      twin.parent_path().string()));
   }
   std::vector<std::string> words = {twin.string(), "gradcheck"};
   for (const char* option : {"--norm", "--placement", "--threads"}) {

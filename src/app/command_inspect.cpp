@@ -59,7 +59,7 @@ void print_check(const RunConfig& config) {
   const double tokens = static_cast<double>(config.batch * config.context);
   print(dump(config, true));
   print(str("\n# norm            ", model.norm.def->formula, ", eps ", model.norm.eps, "\n# placement       ", model.placement->formula,
-            "\n# init gains      ", model.init->placement_gains ? model.placement->init_rule : "none", "\n# data            ", corpus.description(),
+            "\n# final norm      ", has_final_norm(model) ? "on" : "off", "\n# init gains      ", model.init->placement_gains ? model.placement->init_rule : "none", "\n# data            ", corpus.description(),
             "\n# vocabulary      ", corpus.vocabulary(), "\n# entropy         ", fixed(corpus.context_free_entropy(), 4),
             " nats context-free, ln V ", fixed(std::log(static_cast<double>(corpus.vocabulary())), 4), "\n# parameters      ",
             grouped(cost.parameters), "\n"));
@@ -152,10 +152,11 @@ int command_data(const Arguments& a) {
   const RunConfig config = config_of(a);
   const Corpus corpus = load_corpus(data_config(config), config.context);
   if (a.has("--batches")) {
+    const int64_t updates = a.integer("--batches", 1, 1, 1000000000);
     const Batches batches(corpus, static_cast<uint64_t>(config.seed), config.context);
     std::vector<int32_t> tokens(static_cast<std::size_t>(config.context)), targets(tokens.size());
     print("step,sequence,position,input,target\n");
-    for (int64_t step = 1; step <= a.integer("--batches", 1, 1, 1000000000); ++step) {
+    for (int64_t step = 1; step <= updates; ++step) {
       for (int64_t sequence = 0; sequence < config.batch; ++sequence) {
         batches.train(step, sequence, tokens.data(), targets.data());
         std::string rows;

@@ -85,10 +85,14 @@ int command_sweep(const Arguments& a) {
       print(str((options.out / config.name).string(), "\n"));
       continue;
     }
-    if (!options.quiet) message(str("[", i + 1, " of ", points.size(), "]").c_str(), config.name.c_str());
+    const std::string place = str("[", i + 1, " of ", points.size(), "]");
+    if (!options.quiet) message(place.c_str(), config.name.c_str());
     try {
       const RunOutcome outcome = train_run(config, options);
       if (outcome.verdict.name == "interrupted") return 130;
+      if (!options.quiet) {
+        message(place.c_str(), str(config.name, ": ", outcome.verdict.name, outcome.already_done ? " (finished before, skipped)" : "").c_str());
+      }
       unstable = unstable || outcome.verdict.name != "stable";
       done.push_back(outcome.directory);
     } catch (const Error& error) {

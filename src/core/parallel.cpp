@@ -5,11 +5,15 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "core/text.h"
 
 #ifdef _OPENMP
 #include <omp.h>
+#endif
+#if defined(_OPENMP) || defined(NORMLAB_STD_THREADS)
+#define NORMLAB_THREADED
 #endif
 #ifdef __linux__
 #include <sched.h>
@@ -22,7 +26,7 @@ namespace {
 int threads_in_force = 0;  // 0 = not chosen yet
 thread_local bool inside = false;
 
-#ifdef _OPENMP
+#ifdef NORMLAB_THREADED
 
 int affinity_count() {
 #ifdef __linux__
@@ -59,7 +63,7 @@ int default_count() {
 }  // namespace
 
 int set_threads([[maybe_unused]] int count) {
-#ifdef _OPENMP
+#ifdef NORMLAB_THREADED
   threads_in_force = count > 0 ? count : default_count();
 #else
   threads_in_force = 1;
@@ -88,6 +92,16 @@ void run(std::int64_t count, void (*body)(const void*, std::int64_t), const void
     for (std::int64_t i = omp_get_thread_num(); i < count; i += granted) body(closure, i);
     inside = false;
   }
+#elif defined(NORMLAB_STD_THREADS)
+  // Started anew for every call: slow, but a thread sanitizer understands it, which it does not with OpenMP's own barriers.
+  std::vector<std::thread> started;
+  for (int first = 0; first < workers; ++first) {
+    started.emplace_back([=] {
+      inside = true;
+      for (std::int64_t i = first; i < count; i += workers) body(closure, i);
+    });
+  }
+  for (std::thread& thread : started) thread.join();
 #endif
 }
 

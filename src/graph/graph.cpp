@@ -5,6 +5,7 @@
 
 #include "core/parallel.h"
 #include "core/text.h"
+#include "kernels/kernels.h"
 
 namespace normlab {
 
@@ -76,6 +77,7 @@ Var Graph::append(std::unique_ptr<Op> op, const std::vector<Var>& inputs, const 
     if (first.shape == shape && (first.param < 0 || first.groups > 1)) t.stride = first.stride, t.groups = first.groups;
   }
   node.accumulate.assign(inputs.size(), 0);
+  node.rounds = rounds_results();
   nodes_.push_back(std::move(node));
   tensors_.push_back(t);
   return {this, t.root};
@@ -101,6 +103,17 @@ Var Graph::merge(Var x) {
   const Shape s = x.shape();
   if (s.rank() != 4 || tensor(x.id).groups != s[2]) fail(str("merge needs a split tensor, not ", s.text()));
   return add_view(x, {s[0], s[1], s[2] * s[3]}, 1);
+}
+
+void Graph::set_loss(Var loss) {
+  loss_ = loss;
+  keep(loss);
+  nodes_[static_cast<std::size_t>(tensor(loss.id).producer)].rounds = false;
+}
+
+void Graph::round(Var x) {
+  const int32_t producer = tensor(tensor(x.id).root).producer;
+  if (producer >= 0) nodes_[static_cast<std::size_t>(producer)].rounds = bf16_;
 }
 
 void Graph::keep(Var x) { tensor(tensor(x.id).root).kept = true; }
@@ -129,15 +142,24 @@ void Graph::prepare() {
 }
 
 void Graph::forward(Workspace& work, const Pass& pass) const {
-  for (const Node& node : nodes_) node.op->forward(OpContext(*this, node, work, pass));
+  for (const Node& node : nodes_) {
+    node.op->forward(OpContext(*this, node, work, pass));
+    if (node.rounds) round_to_bf16(view(work, node.output));
+  }
 }
 
 void Graph::backward(Workspace& work, const Pass& pass) const {
   *grad_view(work, loss_.id).data = static_cast<real>(pass.loss_scale);
   for (std::size_t i = nodes_.size(); i-- > 0;) {
     const Node& node = nodes_[i];
-    if (node.runs_backward) node.op->backward(OpContext(*this, node, work, pass));
+    if (!node.runs_backward) continue;
+    if (node.rounds) round_to_bf16(grad_view(work, node.output));  // complete: all readers of this result have run
+    node.op->backward(OpContext(*this, node, work, pass));
   }
+}
+
+void Graph::round_to_bf16(const View& x) {
+  parallel_for(x.rows, [&](int64_t r) { kernels().round_bf16(x.cols, x.row(r)); });
 }
 
 real Graph::loss(const Workspace& work) const { return *view(work, loss_.id).data; }

@@ -27,5 +27,6 @@ constexpr KernelTable make_table(const char* name, const char* about, bool (*sup
           .softmax_backward = softmax_backward,
           .norm_row = norm_row,
           .norm_row_backward = norm_row_backward,
+          .round_bf16 = round_bf16,
           .adam = adam};
 }

@@ -106,3 +106,15 @@ void softmax_backward(int64_t n, const real* p, const real* dp, real* ds) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) ds[i] = p[i] * (dp[i] - mean);
 }
+
+void round_bf16(int64_t n, real* x) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const uint32_t bits = __builtin_bit_cast(uint32_t, static_cast<float>(x[i]));
+    // Half of the last kept place, a hair less where it is even; a NaN is made quiet instead, since the carry could turn it into infinity.
+    const uint32_t nearest = bits + 0x7fffu + ((bits >> 16) & 1u);
+    const uint32_t quiet = bits | 0x00400000u;
+    const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
+    x[i] = static_cast<real>(__builtin_bit_cast(float, (is_nan ? quiet : nearest) & 0xffff0000u));
+  }
+}

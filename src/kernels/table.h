@@ -65,6 +65,9 @@ struct KernelTable {
   void (*norm_row_backward)(int64_t n, const real* x, const real* gain, bool center, const real* stats, const real* dy,
                             real* dx, bool accumulate, real* dgain, real* dbias);
 
+  // x to the nearest bfloat16, ties to even, kept as real; NaN stays NaN, overflow becomes infinity.
+  void (*round_bf16)(int64_t n, real* x);
+
   // ---- optimizer
   // ------------------------------------------------------------------------------------------------------- One
   // Adam/AdamW update in place (Kingma & Ba 2015; eps added after the bias correction, as PyTorch does; decoupled

@@ -124,7 +124,9 @@ std::vector<GradcheckCase> option_cases() {
 }  // namespace
 
 NormChoice norm_choice(const NormDef& def, double integer) {
-  NormChoice choice{&def, def.default_eps, true, true, {}};
+  NormChoice choice;
+  choice.def = &def;
+  choice.eps = def.default_eps;
   for (const OptionSpec& option : def.options) {
     if (option.kind == OptionSpec::Kind::integer)
       choice.options[std::string(option.name)] = std::clamp(integer, option.min, option.max);

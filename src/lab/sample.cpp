@@ -32,7 +32,7 @@ std::string sample(const TrainedRun& run, const SampleOptions& options) {
   const Corpus corpus = load_corpus(data_config(run.config), run.config.context);
   const ModelConfig model = model_config(run.config, corpus.vocabulary());
   ParamStore store;
-  Graph graph(store, {1, model.context});
+  Graph graph(store, {1, model.context}, model.precision);
   const Decoder decoder = build_decoder(graph, model);
   graph.keep(decoder.logits);
   graph.plan(Plan::inference);

@@ -24,8 +24,7 @@ class Builder {
     }
     wire_.layer = config_.layers;
     x = placement.finish != nullptr ? placement.finish(wire_, s) : s.x;
-    const bool normed = config_.final_norm == FinalNorm::automatic ? placement.final_norm : config_.final_norm == FinalNorm::on;
-    if (normed) x = apply_norm(graph_, config_.norm, "final_norm", x);
+    if (has_final_norm(config_)) x = apply_norm(graph_, config_.norm, "final_norm", x);
     Decoder decoder;
     decoder.logits = head(x);
     decoder.loss = cross_entropy(decoder.logits);
@@ -161,6 +160,10 @@ std::vector<std::string> model_warnings(const ModelConfig& config) {
                            config.placement->init_rule, "); init = \"auto\" applies them"));
   }
   return warnings;
+}
+
+bool has_final_norm(const ModelConfig& config) {
+  return config.final_norm == FinalNorm::automatic ? config.placement->final_norm : config.final_norm == FinalNorm::on;
 }
 
 bool needs_whole_batch(const ModelConfig& config) {

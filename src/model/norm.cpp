@@ -23,7 +23,11 @@ Var apply_norm(Graph& graph, const NormChoice& choice, std::string_view name, Va
   if (choice.def == nullptr) return x;
   const Graph::Scope scope(graph, name);
   const NormSite site(graph, choice, x.shape().cols());
-  return choice.fused && choice.def->fused != nullptr ? choice.def->fused(site, x) : choice.def->define(site, x);
+  if (choice.bf16_statistics) return choice.def->define(site, x);
+  const Graph::KeepFp32 inside(graph);
+  const Var y = choice.fused && choice.def->fused != nullptr ? choice.def->fused(site, x) : choice.def->define(site, x);
+  graph.round(y);
+  return y;
 }
 
 }  // namespace normlab

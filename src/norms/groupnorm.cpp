@@ -14,7 +14,7 @@ const NormDef groupnorm = {
     .eps_reason = "PyTorch's value",
     .shift_invariant = true,
     .scale_invariant = true,
-    .options = {{"groups", 4, 1, 1 << 20, OptionSpec::Kind::integer, "groups of channels; must divide the width; 1 is LayerNorm"}},
+    .options = {{"groups", 4, 1, 1 << 20, OptionSpec::Kind::integer, "groups of channels; must divide the width; 1 is LayerNorm", true}},
     .define = [](const NormSite& s, Var x) {
       // As a q/k norm it gets heads, (B, T, H, dh); the groups then lie within each head.
       Graph& g = s.graph();

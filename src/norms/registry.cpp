@@ -7,7 +7,8 @@
   X(batchnorm)           \
   X(groupnorm)           \
   X(instancenorm)        \
-  X(no_norm)
+  X(no_norm)             \
+  /* a new one is a line above this */
 
 namespace normlab {
 

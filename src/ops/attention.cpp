@@ -15,8 +15,8 @@ constexpr int64_t kBlock = 32;  // rows of Q, and rows of K and V packed togethe
 
 class Attention final : public Op {
  public:
-  Attention(int64_t batch, int64_t time, int64_t heads, int64_t kv_heads, int64_t head_width)
-      : batch_(batch), time_(time), heads_(heads), kv_heads_(kv_heads), width_(head_width),
+  Attention(int64_t batch, int64_t time, int64_t heads, int64_t kv_heads, int64_t head_width, bool bf16)
+      : batch_(batch), time_(time), heads_(heads), kv_heads_(kv_heads), width_(head_width), bf16_(bf16),
         scale_(static_cast<real>(1 / std::sqrt(static_cast<double>(head_width)))) {}
   std::string_view name() const override { return "attention"; }
   Needs needs() const override { return Needs::inputs; }
@@ -45,6 +45,7 @@ class Attention final : public Op {
             real* row = p + t * time_;
             kernels().scale(t + 1, scale_, row, row, false);
             kernels().softmax(t + 1, row);
+            if (bf16_) kernels().round_bf16(t + 1, row);  // P and dS are operands of products
             std::fill(row + t + 1, row + end, real(0));
           }
           times_blocks(p + i * time_, end - i, end, blocks, at(out, b, h) + i * out.stride, out.stride, false);
@@ -75,6 +76,7 @@ class Attention final : public Op {
             real* row = ds + t * time_;
             kernels().softmax_backward(t + 1, p + t * time_, row, row);
             kernels().scale(t + 1, scale_, row, row, false);
+            if (bf16_) kernels().round_bf16(t + 1, row);
             std::fill(row + t + 1, row + end, real(0));
           }
           if (!wants_q) continue;
@@ -123,6 +125,7 @@ class Attention final : public Op {
   }
 
   int64_t batch_, time_, heads_, kv_heads_, width_;
+  bool bf16_;
   real scale_;
 };
 
@@ -138,7 +141,7 @@ Var attention(Var q, Var k, Var v, int64_t heads, int64_t kv_heads) {
     g.fail(str("keys and values must be (", s[0], ", ", s[1], ", ", kv_heads * width, "), not ", ks.text(), " and ",
                v.shape().text()));
   }
-  return g.append(std::make_unique<Attention>(s[0], s[1], heads, kv_heads, width), {q, k, v}, s);
+  return g.append(std::make_unique<Attention>(s[0], s[1], heads, kv_heads, width, g.bf16()), {q, k, v}, s);
 }
 
 }  // namespace normlab

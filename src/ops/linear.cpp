@@ -29,7 +29,7 @@ namespace {
 
 class Linear final : public Op {
  public:
-  Linear(int64_t rows, int64_t out, int64_t in) : rows_(rows), out_(out), in_(in) {}
+  Linear(int64_t rows, int64_t out, int64_t in, bool bf16) : rows_(rows), out_(out), in_(in), bf16_(bf16) {}
   std::string_view name() const override { return "linear"; }
   double flops() const override {
     return 2.0 * static_cast<double>(rows_) * static_cast<double>(out_) * static_cast<double>(in_);
@@ -40,6 +40,7 @@ class Linear final : public Op {
   void prepare(const real* const* inputs, real* shared) const override {
     kernels().pack_transposed(in_, out_, inputs[1], in_, shared);
     kernels().pack(out_, in_, inputs[1], in_, shared + forward_panels());
+    if (bf16_) kernels().round_bf16(Linear::shared(), shared);  // the products' copy of the fp32 master weight
   }
 
   void forward(const OpContext& c) const override {
@@ -76,6 +77,7 @@ class Linear final : public Op {
  private:
   int64_t forward_panels() const { return kernels().packed_size(in_, out_); }
   int64_t rows_, out_, in_;
+  bool bf16_;
 };
 
 }  // namespace
@@ -89,7 +91,7 @@ Var linear(Var x, Var weight, Var bias) {
   if (bias && bias.shape() != Shape{ws[0]}) g.fail(str("linear bias must be (", ws[0], "), not ", bias.shape().text()));
   std::vector<Var> inputs = {x, weight};
   if (bias) inputs.push_back(bias);
-  return g.append(std::make_unique<Linear>(xs.rows(), ws[0], ws[1]), inputs, {xs[0], xs[1], ws[0]});
+  return g.append(std::make_unique<Linear>(xs.rows(), ws[0], ws[1], g.bf16()), inputs, {xs[0], xs[1], ws[0]});
 }
 
 }  // namespace normlab

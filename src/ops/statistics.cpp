@@ -27,9 +27,15 @@ void for_column_blocks(int64_t segments, int64_t cols, const Body& body) {
 // What center and rms share: which rows count, and when the running value stands in for the batch's.
 class StatisticOp : public Op {
  public:
-  explicit StatisticOp(const Statistic& s) : s_(s) {}
+  StatisticOp(const Statistic& s, bool bf16) : s_(s), bf16_(bf16) {}
 
  protected:
+  // The statistic as it is kept: rounded where the norm is computed in bfloat16 throughout.
+  double kept(double value) const {
+    auto rounded = static_cast<real>(value);
+    if (bf16_) kernels().round_bf16(1, &rounded);
+    return bf16_ ? static_cast<double>(rounded) : value;
+  }
   bool counts(const OpContext& c, int64_t row) const { return !s_.masked || c.pass.targets[row] >= 0; }
   int64_t valid_rows(const OpContext& c, int64_t first, int64_t last) const {
     int64_t n = 0;
@@ -43,6 +49,7 @@ class StatisticOp : public Op {
   }
 
   Statistic s_;
+  bool bf16_;
 };
 
 // y = x - mean(x);  dx = dy - mean(dy). Rows that do not count are centered too, but leave the mean alone.
@@ -59,7 +66,7 @@ class Center final : public StatisticOp {
       for_row_blocks(x.rows, [&](int64_t first, int64_t last) {
         for (int64_t r = first; r < last; ++r) {
           const double mean = kernels().sum(x.cols, x.row(r)) / static_cast<double>(x.cols);
-          subtract(x.cols, x.row(r), mean, y.row(r));
+          subtract(x.cols, x.row(r), kept(mean), y.row(r));
         }
       });
       return;
@@ -81,7 +88,7 @@ class Center final : public StatisticOp {
         }
       }
       for (int64_t r = begin; r < end; ++r) {
-        for (int64_t j = 0; j < n; ++j) subtract(1, x.row(r) + first + j, mean[j], y.row(r) + first + j);
+        for (int64_t j = 0; j < n; ++j) subtract(1, x.row(r) + first + j, kept(mean[j]), y.row(r) + first + j);
       }
     });
   }
@@ -133,7 +140,7 @@ class Center final : public StatisticOp {
 // s = sqrt(mean(x^2) + eps);  dx = ds x / (n s), 0 where s = 0 (a zero row with eps = 0).
 class Rms final : public StatisticOp {
  public:
-  Rms(double eps, const Statistic& s) : StatisticOp(s), eps_(eps) {}
+  Rms(double eps, const Statistic& s, bool bf16) : StatisticOp(s, bf16), eps_(eps) {}
   std::string_view name() const override { return "rms"; }
   Needs needs() const override { return Needs::both; }
 
@@ -144,7 +151,7 @@ class Rms final : public StatisticOp {
       for_row_blocks(x.rows, [&](int64_t first, int64_t last) {
         for (int64_t r = first; r < last; ++r) {
           const double mean = kernels().sum_squares(x.cols, x.row(r)) / static_cast<double>(x.cols);
-          *s.row(r) = static_cast<real>(std::sqrt(mean + eps_));
+          *s.row(r) = static_cast<real>(std::sqrt(kept(mean) + eps_));
         }
       });
       return;
@@ -169,7 +176,7 @@ class Rms final : public StatisticOp {
           square[j] /= static_cast<double>(valid);
         }
       }
-      for (int64_t j = 0; j < n; ++j) s.row(segment)[first + j] = static_cast<real>(std::sqrt(square[j] + eps_));
+      for (int64_t j = 0; j < n; ++j) s.row(segment)[first + j] = static_cast<real>(std::sqrt(kept(square[j]) + eps_));
     });
   }
 
@@ -294,11 +301,11 @@ std::vector<Var> inputs_of(Var x, const Statistic& s) {
 }  // namespace
 
 Var center(Var x, const Statistic& s) {
-  return x.graph->append(std::make_unique<Center>(s), inputs_of(x, s), x.shape());
+  return x.graph->append(std::make_unique<Center>(s, x.graph->rounds_results()), inputs_of(x, s), x.shape());
 }
 
 Var rms(Var x, double eps, const Statistic& s) {
-  return x.graph->append(std::make_unique<Rms>(eps, s), inputs_of(x, s), statistic_shape(*x.graph, x.shape(), s.over));
+  return x.graph->append(std::make_unique<Rms>(eps, s, x.graph->rounds_results()), inputs_of(x, s), statistic_shape(*x.graph, x.shape(), s.over));
 }
 
 Var divide(Var x, Var statistic, Over over) {

@@ -14,9 +14,9 @@ const Placement deepnorm = {
     .source = "Wang et al. 2022, arXiv:2203.00555",
     .init_rule = "beta = (8 N)^(-1/4) on value, attention out and ffn matrices",
     .final_norm = false,
-    .options = {{"alpha", NAN, 0, 1e6, OptionSpec::Kind::number, "factor on the stream; auto = (2 N)^(1/4)",
+    .options = {{"alpha", NAN, 0, 1e6, OptionSpec::Kind::number, "factor on the stream; auto = (2 N)^(1/4)", false,
                  [](int64_t layers) { return std::pow(2.0 * static_cast<double>(layers), 0.25); }},
-                {"beta", NAN, 0, 1e6, OptionSpec::Kind::number, "init gain; auto = (8 N)^(-1/4)",
+                {"beta", NAN, 0, 1e6, OptionSpec::Kind::number, "init gain; auto = (8 N)^(-1/4)", false,
                  [](int64_t layers) { return std::pow(8.0 * static_cast<double>(layers), -0.25); }}},
     .sublayer = [](Wire& w, Stream s, Branch& f) {
       s.x = w.norm("norm_post", add(s.x, f(s.x), w.option("alpha")));

@@ -6,7 +6,8 @@
   X(pre)                      \
   X(deepnorm)                 \
   X(sandwich)                 \
-  X(no_placement)
+  X(no_placement)             \
+  /* a new one is a line above this */
 
 namespace normlab {
 

@@ -61,6 +61,12 @@ bool is_numeric(const std::string& cell) {
          cell.rfind("10", 0) == 0;
 }
 
+// A config value in a cell: numbers of many digits (an alpha by its formula) cut to five.
+std::string shown(const std::string& value) {
+  const auto number = parse_double(value);
+  return value.size() > 8 && number ? short_number(*number) : value;
+}
+
 }  // namespace
 
 std::string table_number(std::optional<double> value) {
@@ -92,7 +98,8 @@ std::vector<std::vector<std::string>> compare_rows(const std::vector<Run>& runs,
     if (at_common) row.push_back(table_number(curve_facts(at_steps(curves[i], common)).last));
     for (const std::string& key : keys) {
       const auto found = run.config.find(key);
-      row.push_back(found == run.config.end() ? "-" : found->second);
+      if (found == run.config.end()) row.push_back("-");
+      else row.push_back(shown(found->second));
     }
     rows.push_back(std::move(row));
   }

@@ -67,7 +67,7 @@ std::vector<Field> fields(RunConfig& c) {
   List f;
   f.text("run.name", c.name, {}, "run directory below --out (default \"runs\")");
   f.integer("run.seed", c.seed, 0, kHuge, "seed of initialisation, batches and dropout");
-  f.text("run.precision", c.precision, {"fp32"}, "number format of the computation");
+  f.text("run.precision", c.precision, {"fp32", "bf16"}, "bf16 rounds activations and operands of products to bfloat16; parameters, sums and norm statistics stay fp32");
 
   f.integer("model.layers", c.layers, 1, 100000, "N; each layer is an attention and a feed-forward sub-layer");
   f.integer("model.width", c.width, 1, 65536, "channels of the residual stream");
@@ -89,6 +89,7 @@ std::vector<Field> fields(RunConfig& c) {
   f.number("norm.eps", c.norm_eps, 0, 1e6, "of every norm in the model, QK norms too; auto = the default of model.norm", true);
   f.on_off("norm.affine", c.norm_affine, "learned gain and bias in norms");
   f.on_off("norm.fused", c.norm_fused, "use the fused kernel where the norm has one; false = its definition from ordinary ops");
+  f.text("norm.statistics", c.norm_statistics, {"fp32", "bf16"}, "of norms under precision bf16; bf16 shows the harm of rounding them too");
   if (const NormDef* norm = find_norm(c.norm)) f.options("norm", c.norm_options, norm->options);
   if (const Placement* placement = find_placement(c.placement)) f.options("placement", c.placement_options, placement->options);
 

@@ -156,6 +156,13 @@ void check_combinations(const RunConfig& c, const std::map<std::string, std::str
   if (norm.reach == Reach::batch && c.slots > 1) {
     complain("train.slots", str("norm '", c.norm, "' needs the whole batch in one slot; leave 'train.slots' at 0"));
   }
+  for (const OptionSpec& spec : norm.options) {
+    const auto value = static_cast<int64_t>(c.norm_options.at(std::string(spec.name)));
+    if (spec.divides_width && c.width % value != 0) {
+      complain(str("norm.", spec.name), str("'norm.", spec.name, "' (", value, ") must divide 'model.width' (", c.width, ")"));
+    }
+  }
+  if (c.norm_statistics == "bf16" && c.precision != "bf16") complain("norm.statistics", "'norm.statistics' = \"bf16\" needs 'run.precision' = \"bf16\"");
   if (c.min_lr > c.lr) complain("train.min_lr", str("'train.min_lr' (", c.min_lr, ") must not exceed 'train.lr' (", c.lr, ")"));
   const ScheduleDef& schedule = *find_schedule(c.schedule);
   if (c.min_lr > 0 && !schedule.uses_min_lr) complain("train.min_lr", str("schedule '", c.schedule, "' does not read 'train.min_lr'"));
@@ -298,10 +305,11 @@ ModelConfig model_config(const RunConfig& c, int64_t vocabulary) {
   m.ffn = ffns.at(c.activation), m.position = positions.at(c.position), m.final_norm = finals.at(c.final_norm);
   const auto choice = [&](const std::string& name, const Options& options) {
     const NormDef* def = find_norm(name);
-    return NormChoice{def, c.norm_eps, c.norm_affine, c.norm_fused, options};
+    return NormChoice{def, c.norm_eps, c.norm_affine, c.norm_fused, c.norm_statistics == "bf16", options};
   };
   m.norm = choice(c.norm, c.norm_options);
   if (c.qk_norm != "none") m.qk_norm = choice(c.qk_norm, c.qk_norm == c.norm ? c.norm_options : Options{});
+  m.precision = c.precision == "bf16" ? Precision::bf16 : Precision::fp32;
   m.placement = find_placement(c.placement);
   m.placement_options = c.placement_options;
   m.bias = c.bias, m.tie_embeddings = c.tie_embeddings, m.dropout = c.dropout, m.init = find_init(c.init);

@@ -28,6 +28,7 @@ struct RunConfig {
 
   double norm_eps;  // NaN = auto: the norm's own
   bool norm_affine = true, norm_fused = true;
+  std::string norm_statistics = "fp32";
   Options norm_options, placement_options;
 
   DataConfig data;

@@ -26,7 +26,7 @@ Trainer::Trainer(const ModelConfig& model, const TrainConfig& train, const Batch
   const int64_t micro = train.batch / train.accumulate;
   slot_count_ = needs_whole_batch(model) ? 1 : train.slots > 0 ? train.slots : divisor_up_to(micro, kMostSlots);
   slot_batch_ = micro / slot_count_;
-  graph_ = std::make_unique<Graph>(*store_, Graph::Sizes{slot_batch_, model.context});
+  graph_ = std::make_unique<Graph>(*store_, Graph::Sizes{slot_batch_, model.context}, model.precision);
   build_decoder(*graph_, model);
   if (graph_->whole_batch() && slot_count_ > 1) graph_->fail("a norm over the batch was declared as one over tokens");
   graph_->plan(Plan::training);

@@ -151,7 +151,7 @@ Case norm_case(const Fixture& f, const std::string& name, const std::string& nor
   std::vector<std::pair<std::string, std::string>> inputs = {{"x", "x"}, {"norm.weight", "gain"}};
   if (f.has(name + ".bias")) inputs.emplace_back("norm.bias", "bias");
   return Case(f, name, inputs, [&](Graph& g) {
-    const NormChoice choice{def, def->default_eps, true, fused, {}};
+    const NormChoice choice{def, def->default_eps, true, fused, false, {}};
     return apply_norm(g, choice, "norm", input(g, "x", f.at(name + ".x")));
   });
 }
