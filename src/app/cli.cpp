@@ -72,6 +72,7 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
     } else {
       throw UsageError(str(name, " needs a value: ", name, " ", def->value));
     }
+    if (value.empty() && (def->value == "DIR" || def->value == "FILE")) throw UsageError(str(name, " needs a value: ", name, " ", def->value));
     auto& values = out.options_[name];
     if (!values.empty() && !def->repeats) throw UsageError(str(name, " is given twice"));
     values.push_back(value);

@@ -7,6 +7,7 @@
 #include "kernels/kernels.h"
 #include "lab/sweep.h"
 #include "normlab/error.h"
+#include "train/combinations.h"
 
 namespace normlab {
 
@@ -67,6 +68,7 @@ void print_check(const RunConfig& config) {
   print(str("# memory          ", bytes(cost.memory), " in ", trainer.slots(), trainer.slots() == 1 ? " slot" : " slots", "\n# FLOPs per token ", grouped(static_cast<int64_t>(cost.flops_per_token)),
             " forward and backward\n# FLOPs per step  ", fixed(cost.flops_per_token * tokens / 1e9, 3), " G for ",
             grouped(static_cast<int64_t>(tokens)), " tokens\n"));
+  for (const std::string& warning : config_warnings(config)) print(str("# warning: ", warning, "\n"));
   for (const std::string& warning : model_warnings(model)) print(str("# warning: ", warning, "\n"));
 }
 

@@ -19,6 +19,7 @@ int command_sample(const Arguments& a) {
 
 int command_export(const Arguments& a) {
   const std::filesystem::path from = a.positional[0], to = a.positional[1];
+  refuse_overwriting({to}, {from});
   if (std::filesystem::is_directory(from)) {
     if (a.has("--set")) throw UsageError("--set goes with a config, not with a trained run");
     const TrainedRun run = load_trained_run(from);

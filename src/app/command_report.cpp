@@ -18,6 +18,7 @@ FlatConfig read_flat_config(const std::filesystem::path& path) {
 }
 
 int command_compare(const Arguments& a) {
+  refuse_overwriting({a.text("--svg"), a.text("--html"), a.text("--csv")}, {a.positional.begin(), a.positional.end()});
   const std::vector<Run> runs = load_runs({a.positional.begin(), a.positional.end()}, read_flat_config);
   const std::string metric = a.text("--metric", "loss");
   CompareOptions options;

@@ -24,6 +24,8 @@ void on_signal(int which) {
 RunOptions options_of(const Arguments& a) {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
+  std::signal(SIGHUP, on_signal);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then an error of the write, with its message
   RunOptions options;
   options.out = a.text("--out", "runs");
   options.resume = a.has("--resume");

@@ -1,5 +1,6 @@
 #include "app/commands.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "core/parallel.h"
@@ -59,6 +60,23 @@ RunConfig config_of(const Arguments& a) {
   const ConfigFile file = read_config(a.positional[0], a.all("--set"));
   if (!file.sweep.empty()) throw ConfigError(str(file.sweep[0].where, ": this config has a [sweep] section; use normlab sweep"));
   return resolve(file.settings);
+}
+
+void refuse_overwriting(const std::vector<std::filesystem::path>& outputs, const std::vector<std::filesystem::path>& inputs) {
+  namespace fs = std::filesystem;
+  const auto same = [](const fs::path& a, const fs::path& b) { return fs::weakly_canonical(a) == fs::weakly_canonical(b); };
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].empty()) continue;
+    for (const fs::path& input : inputs) {
+      const bool run_file = std::any_of(std::begin(kRunFiles), std::end(kRunFiles), [&](const char* name) { return same(outputs[i], input / name); });
+      if (same(outputs[i], input) || (fs::is_directory(input) && run_file)) {
+        throw UsageError(str(outputs[i].string(), ": would be written over what is read (", input.string(), "); choose another file"));
+      }
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      if (!outputs[j].empty() && same(outputs[i], outputs[j])) throw UsageError(str(outputs[i].string(), ": is named for two outputs"));
+    }
+  }
 }
 
 void use_threads(const Arguments& a) {

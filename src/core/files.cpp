@@ -1,6 +1,7 @@
 #include "core/files.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,7 +54,22 @@ std::string read_file(const std::filesystem::path& path) {
   return content;
 }
 
-void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
+void write_file_atomically(const std::filesystem::path& named, std::string_view content) {
+  std::error_code none;
+  const auto status = std::filesystem::status(named, none);  // of what a link points to
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    const int descriptor = ::open(named.c_str(), O_WRONLY | O_CLOEXEC);
+    if (descriptor < 0) fail(named, "cannot open for writing");
+    try {
+      write_all(descriptor, content, named);
+    } catch (...) {
+      ::close(descriptor);
+      throw;
+    }
+    ::close(descriptor);
+    return;
+  }
+  const std::filesystem::path path = std::filesystem::is_symlink(named, none) ? std::filesystem::weakly_canonical(named) : named;
   const std::string temporary = path.string() + ".tmp";
   const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (descriptor < 0) fail(temporary, "cannot create");
@@ -80,6 +96,17 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
     ::close(directory);
   }
 }
+
+DirectoryLock::DirectoryLock(const std::filesystem::path& directory) {
+  descriptor_ = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor_ < 0) fail(directory, "cannot open");
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    ::close(descriptor_);
+    throw IoError(str(directory.string(), ": in use by another process"));
+  }
+}
+
+DirectoryLock::~DirectoryLock() { ::close(descriptor_); }
 
 LineFile::LineFile(const std::filesystem::path& path) : path_(path.string()) {
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);

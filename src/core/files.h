@@ -11,8 +11,22 @@ namespace normlab {
 std::string read_file(const std::filesystem::path& path);
 
 // Writes `content` to a temporary name beside `path`, flushes it to the disk and renames it: readers see the old file or the new
-// one, never a part. On failure (disk full, no permission) the old file stays and the temporary one is removed.
+// one, never a part. On failure (disk full, no permission) the old file stays and the temporary one is removed. A symbolic link stays one, its target
+// is replaced; devices and pipes are written to as they are.
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
+
+// Holds a directory for this process alone: a second holder, here or in another process, is an IoError. Released at the end of the process too,
+// however it ends.
+class DirectoryLock {
+ public:
+  explicit DirectoryLock(const std::filesystem::path& directory);
+  ~DirectoryLock();
+  DirectoryLock(const DirectoryLock&) = delete;
+  DirectoryLock& operator=(const DirectoryLock&) = delete;
+
+ private:
+  int descriptor_ = -1;
+};
 
 // A file that grows line by line. `append` writes through to the system at once, so that a kill loses at most the line being written.
 class LineFile {

@@ -187,4 +187,18 @@ Corpus load_corpus(const DataConfig& config, int64_t context) {
   return corpus;
 }
 
+std::string Corpus::digest() const {
+  uint64_t hash = 14695981039346656037ull;
+  const auto take = [&](uint64_t value) { hash = (hash ^ value) * 1099511628211ull; };
+  for (const uint16_t token : text_.tokens) take(token);
+  for (const std::string& unit : text_.spelling) {
+    for (const char c : unit) take(static_cast<unsigned char>(c));
+    take(256);  // the end of a spelling
+  }
+  take(split_);
+  std::string digits(16, '0');
+  for (std::size_t i = 16; i-- > 0; hash >>= 4) digits[i] = "0123456789abcdef"[hash & 15];
+  return digits;
+}
+
 }  // namespace normlab

@@ -74,6 +74,9 @@ class Corpus {
   // The ids of `text`; DataError that names the first character (byte, number) the corpus does not have.
   std::vector<int32_t> encode(std::string_view text) const;
 
+  // 16 hexadecimal digits that tell corpora apart: of every token, its spelling and the split (FNV-1a, 64 bit).
+  std::string digest() const;
+
   const std::string& description() const { return text_.description; }
 
  private:

@@ -12,6 +12,7 @@
 #include "kernels/kernels.h"
 #include "lab/progress.h"
 #include "report/csv.h"
+#include "train/combinations.h"
 
 namespace normlab {
 
@@ -23,8 +24,6 @@ namespace {
 
 constexpr const char* kMetricsHeader = "step,tokens,lr,loss,val_loss,grad_norm,param_norm,update_norm\n";
 constexpr const char* kTimingHeader = "step,seconds,tokens_per_second\n";
-// All that a run writes; what --overwrite replaces, in this order: without its checkpoint an old run cannot be gone on with by mistake.
-constexpr const char* kFiles[] = {"checkpoint.safetensors", "summary.json", "metrics.csv", "timing.csv", "config.toml"};
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -42,6 +41,7 @@ class RunDirectory {
         batches_(corpus_, static_cast<uint64_t>(config.seed), config.context) {}
 
   RunOutcome run() {
+    if (fs::is_directory(directory_)) lock_.emplace(directory_);
     check_directory();
     const ModelConfig model = model_config(config_, corpus_.vocabulary());
     check_memory(Trainer(model, train_config(config_), &batches_, 0, false).cost());
@@ -72,6 +72,7 @@ class RunDirectory {
 
   void warn(const ModelConfig& model) const {
     if (options_.quiet) return;
+    for (const std::string& text : config_warnings(config_)) message("warning", text.c_str());
     for (const std::string& text : model_warnings(model)) message("warning", text.c_str());
     if (config_.warmup >= config_.steps) {
       message("warning", str("warmup (", config_.warmup, ") covers the whole run (", config_.steps, " steps); the rate never reaches lr").c_str());
@@ -88,6 +89,13 @@ class RunDirectory {
     const SafetensorsFile file = read_safetensors(path);
     const CheckpointInfo info = checkpoint_info(file, path.string());
     require_same(resolve(parse_config(info.config, path.string(), {}).settings), path.string());
+    if (info.data != corpus_.digest()) {
+      throw DataError(str(path.string(), ": cannot resume: the data are not those of the run (", corpus_.description(), ")"));
+    }
+    if (info.kernels != kernels().name) {
+      throw UsageError(str(path.string(), ": cannot resume with kernels '", kernels().name, "' what ran with '", info.kernels,
+                           "': results would match neither; set NORMLAB_KERNELS=", info.kernels));
+    }
     load_checkpoint(file, path.string(), trainer);
   }
 
@@ -108,7 +116,12 @@ class RunDirectory {
     outcome.steps = static_cast<int64_t>(value("steps"));
     outcome.first_loss = value("first_loss"), outcome.best_loss = value("best_loss"), outcome.final_loss = value("final_loss");
     const bool ended = steps_done >= config_.steps || outcome.steps > steps_done;
-    return ended && outcome.verdict.name != "interrupted" ? std::optional(outcome) : std::nullopt;
+    if (!ended || outcome.verdict.name == "interrupted") return std::nullopt;
+    const fs::path metrics = directory_ / "metrics.csv";
+    if (const auto rows = static_cast<int64_t>(read_csv(metrics).cells.size()); rows != outcome.steps) {
+      throw IoError(str(metrics.string(), ": has ", rows, " rows, but summary.json tells of ", outcome.steps, " steps; --overwrite runs it again"));
+    }
+    return outcome;
   }
 
   // A resumed run must be the same run; only its length may grow, where no rate depends on it, and checkpoints may come at other times.
@@ -134,9 +147,13 @@ class RunDirectory {
     std::error_code error;
     fs::create_directories(directory_, error);
     if (error) throw IoError(str(directory_.string(), ": cannot create directory: ", error.message()));
+    if (!lock_) {
+      lock_.emplace(directory_);
+      check_directory();  // another process may have been quicker
+    }
     if (::access(directory_.c_str(), W_OK) != 0) throw IoError(str(directory_.string(), ": the directory is not writable"));
     if (options_.overwrite) {
-      for (const char* name : kFiles) fs::remove(directory_ / name, error);
+      for (const char* name : kRunFiles) fs::remove(directory_ / name, error);
     }
     fs::remove(directory_ / "summary.json", error);
     write_file_atomically(directory_ / "config.toml", dump(config_));
@@ -184,7 +201,7 @@ class RunDirectory {
     if (trainer.steps_done() >= config_.steps) interrupted_ = false;  // the signal came during the last step
   }
 
-  void save(Trainer& trainer) const { save_checkpoint(directory_ / "checkpoint.safetensors", trainer, dump(config_)); }
+  void save(Trainer& trainer) const { save_checkpoint(directory_ / "checkpoint.safetensors", trainer, dump(config_), corpus_.digest()); }
 
   std::optional<double> evaluate(Trainer& trainer) const {
     return corpus_.validation().empty() ? std::nullopt : std::optional(trainer.evaluate(config_.eval_batches));
@@ -238,6 +255,7 @@ class RunDirectory {
   fs::path directory_;
   Corpus corpus_;
   Batches batches_;
+  std::optional<DirectoryLock> lock_;
   LineFile metrics_, timing_;
   std::vector<double> losses_;
   std::string trouble_;

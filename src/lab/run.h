@@ -40,6 +40,9 @@ TrainedRun load_trained_run(const std::filesystem::path& directory);
 // Refuses a model that this machine's memory cannot hold, before any is taken.
 void check_memory(const Cost& cost);
 
+// The files of a run directory: all that a run writes, and what --overwrite replaces.
+inline constexpr const char* kRunFiles[] = {"config.toml", "metrics.csv", "timing.csv", "summary.json", "checkpoint.safetensors"};
+
 extern const char kVersion[];
 
 }  // namespace normlab

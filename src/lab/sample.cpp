@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/rng.h"
+#include "core/text.h"
 #include "normlab/error.h"
 
 namespace normlab {
@@ -30,6 +31,9 @@ int32_t draw(const real* logits, int64_t n, double temperature, double u) {
 
 std::string sample(const TrainedRun& run, const SampleOptions& options) {
   const Corpus corpus = load_corpus(data_config(run.config), run.config.context);
+  if (const std::string data = checkpoint_info(run.file, run.path).data; data != corpus.digest()) {
+    throw DataError(str(run.path, ": the data are not those the model was trained on (", corpus.description(), "), so its ids would not spell its text"));
+  }
   const ModelConfig model = model_config(run.config, corpus.vocabulary());
   ParamStore store;
   Graph graph(store, {1, model.context}, model.precision);

@@ -217,7 +217,8 @@ class Rms final : public StatisticOp {
   double eps_;
 };
 
-// y = x / s;  dx = dy / s, ds = -sum(dy y) / s over all that s divides.
+// y = x / s;  dx = dy / s, ds = -sum(dy y) / s over all that s divides. Where s = 0 all of x is 0 (a constant row with eps = 0): y and the gradients
+// are 0 there, as in the fused kernel.
 class Divide final : public Op {
  public:
   explicit Divide(Over over) : over_(over) {}
@@ -232,7 +233,8 @@ class Divide final : public Op {
     if (!c.wants(1)) return;
     const Gradient ds = c.grad(1);
     const auto store = [&](int64_t row, int64_t column, double sum) {
-      const double value = -sum / static_cast<double>(s.row(row)[column]);
+      const auto divisor = static_cast<double>(s.row(row)[column]);
+      const double value = divisor == 0 ? 0 : -sum / divisor;
       real& to = ds.view.row(row)[column];
       to = (ds.accumulate ? to : real(0)) + static_cast<real>(value);
     };
@@ -255,6 +257,8 @@ class Divide final : public Op {
   }
 
  private:
+  static real quotient(real x, real s) { return s == real(0) ? real(0) : x / s; }
+
   // out (+)= x / s
   void divided(const OpContext& c, const ConstView& x, const View& out, bool accumulate) const {
     const ConstView s = c.in(1);
@@ -265,10 +269,10 @@ class Divide final : public Op {
         real* to = out.row(r);
         if (over_ == Over::channels) {
           const real divisor = *s.row(r);
-          for (int64_t j = 0; j < x.cols; ++j) to[j] = (accumulate ? to[j] : real(0)) + in[j] / divisor;
+          for (int64_t j = 0; j < x.cols; ++j) to[j] = (accumulate ? to[j] : real(0)) + quotient(in[j], divisor);
         } else {
           const real* divisors = s.row(r / length);
-          for (int64_t j = 0; j < x.cols; ++j) to[j] = (accumulate ? to[j] : real(0)) + in[j] / divisors[j];
+          for (int64_t j = 0; j < x.cols; ++j) to[j] = (accumulate ? to[j] : real(0)) + quotient(in[j], divisors[j]);
         }
       }
     });

@@ -1,6 +1,7 @@
 #include "train/checkpoint.h"
 
 #include "core/text.h"
+#include "kernels/kernels.h"
 
 namespace normlab {
 
@@ -24,9 +25,11 @@ int64_t counter(const SafetensorsFile& file, const std::string& path, const std:
 
 }  // namespace
 
-void save_checkpoint(const std::filesystem::path& path, Trainer& trainer, const std::string& config) {
+void save_checkpoint(const std::filesystem::path& path, Trainer& trainer, const std::string& config, const std::string& data) {
   const ParamStore& store = trainer.params();
   SafetensorsFile file = weights(store, config);
+  file.metadata["data"] = data;
+  file.metadata["kernels"] = kernels().name;
   file.metadata["step"] = std::to_string(trainer.steps_done());
   file.metadata["tokens"] = std::to_string(trainer.tokens_seen());
   for (int s = 0; s < trainer.optimizer().states(); ++s) {
@@ -46,6 +49,9 @@ CheckpointInfo checkpoint_info(const SafetensorsFile& file, const std::string& p
   const auto config = file.metadata.find("config");
   if (config == file.metadata.end()) throw IoError(str(path, ": not a checkpoint of a run: 'config' is missing"));
   info.config = config->second;
+  for (const auto& [key, to] : {std::pair("data", &info.data), std::pair("kernels", &info.kernels)}) {
+    if (const auto at = file.metadata.find(key); at != file.metadata.end()) *to = at->second;
+  }
   return info;
 }
 

@@ -13,10 +13,12 @@ namespace normlab {
 struct CheckpointInfo {
   int64_t step = 0;
   int64_t tokens = 0;
-  std::string config;  // the resolved config, as TOML
+  std::string config;   // the resolved config, as TOML
+  std::string data;     // digest of the corpus
+  std::string kernels;  // name of the kernel set
 };
 
-void save_checkpoint(const std::filesystem::path& path, Trainer& trainer, const std::string& config);
+void save_checkpoint(const std::filesystem::path& path, Trainer& trainer, const std::string& config, const std::string& data);
 
 // What a checkpoint says of itself, and the whole file for loading.
 CheckpointInfo checkpoint_info(const SafetensorsFile& file, const std::string& path);

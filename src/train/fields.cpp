@@ -113,7 +113,7 @@ std::vector<Field> fields(RunConfig& c) {
   f.text("train.schedule", c.schedule, names(all_schedules()), "normlab list schedules");
   f.number("train.min_lr", c.min_lr, 0, 1e30, "where linear, cosine and wsd end");
   f.pair("train.betas", c.betas, 0, 0.9999999, "Adam's decay of the mean and of the square of the gradient");
-  f.number("train.eps", c.adam_eps, 0, 1, "Adam's eps, added after the bias correction");
+  f.number("train.eps", c.adam_eps, 1e-30, 1, "Adam's eps, added after the bias correction");
   f.number("train.momentum", c.momentum, 0, 0.999999, "of sgd");
   f.number("train.weight_decay", c.weight_decay, 0, 1e6, "decoupled, times the scheduled rate; on matrices only, never on norms and biases");
   f.number("train.clip", c.clip, 0, 1e30, "largest norm of the whole gradient; 0 = off");

@@ -1,6 +1,7 @@
 // Sampling and exporting trained models from outside.
 #include <set>
 
+#include "kernels/kernels.h"
 #include "../process.h"
 #include "../small_run.h"
 #include "core/text.h"
@@ -142,9 +143,56 @@ TEST_CASE("an exported config holds the weights from which its run starts") {
   CHECK(run_tool({"export", t.run, (t.here / "w.safetensors").string(), "--set", "model.layers=2"}).code == 2);
 }
 
+TEST_CASE("an output never replaces what is read, nor another output") {
+  const Trained t;
+  const std::string checkpoint = t.run + "/checkpoint.safetensors", metrics = t.run + "/metrics.csv";
+  const std::string before = read_file(checkpoint) + read_file(metrics) + read_file(t.config);
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"export", t.run, checkpoint},
+           {"export", t.config, t.config},
+           {"compare", metrics, "--svg", metrics},
+           {"compare", t.run, "--csv", t.run + "/../" + std::filesystem::path(t.run).filename().string() + "/metrics.csv"},
+           {"compare", t.run, "--svg", (t.here / "a").string(), "--html", (t.here / "a").string()}}) {
+    INFO(words[0] << " " << words.back());
+    CHECK(run_tool(words).code == 2);
+  }
+  CHECK(read_file(checkpoint) + read_file(metrics) + read_file(t.config) == before);
+  CHECK_FALSE(std::filesystem::exists(t.here / "a"));
+}
+
+TEST_CASE("a run cannot go on, and a model not write, on other data than it was trained on") {
+  const Trained t;
+  std::string text = read_file(t.text);
+  std::swap(text[0], text[1]);
+  std::swap(text[text.size() / 2], text[text.size() / 2 + 1]);
+  std::swap(text[10], text[20]);
+  write_file_atomically(t.text, text);
+  const ProcessResult r = run_tool({"run", t.config, "--resume", "--out", (t.here / "runs").string(), "--set", "data.path=" + t.text,
+                                    "--set", "train.steps=80"});
+  CHECK(r.code == 1);
+  CHECK(r.err.find("cannot resume: the data are not those of the run") != std::string::npos);
+  CHECK(run_tool({"sample", t.run}).code == 1);
+}
+
+TEST_CASE("a run cannot go on with other kernels, whose results would match neither") {
+  const Trained t;
+  ::setenv("NORMLAB_KERNELS", "portable", 1);
+  const ProcessResult r = run_tool({"run", t.config, "--resume", "--out", (t.here / "runs").string(), "--set", "data.path=" + t.text,
+                                    "--set", "train.steps=80"});
+  ::unsetenv("NORMLAB_KERNELS");
+  if (std::string(kernels().name) == "portable") {
+    WARN("SKIPPED, not a pass: needs a processor with AVX2");
+    return;
+  }
+  CHECK(r.code == 2);
+  CHECK(r.err.find("set NORMLAB_KERNELS=") != std::string::npos);
+}
+
 TEST_CASE("a run cannot go on from exported weights") {
   const Trained t;
-  REQUIRE(run_tool({"export", t.run, t.run + "/checkpoint.safetensors"}).code == 0);
+  const std::string weights = (t.here / "w.safetensors").string();
+  REQUIRE(run_tool({"export", t.run, weights}).code == 0);
+  std::filesystem::copy_file(weights, t.run + "/checkpoint.safetensors", std::filesystem::copy_options::overwrite_existing);
   const ProcessResult r = run_tool({"run", t.config, "--resume", "--out", (t.here / "runs").string(), "--set",
                                     "data.path=" + t.text, "--set", "train.steps=80"});
   CHECK(r.code == 1);

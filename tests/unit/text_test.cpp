@@ -1,5 +1,9 @@
 #include "core/text.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <sys/resource.h>
 
 #include <cmath>
@@ -190,6 +194,33 @@ TEST_CASE("a file is read back as written, and one that cannot be read is named 
   CHECK(io_failure([&] { read_file(scratch.path); }) == scratch.path.string() + ": cannot read: Is a directory");
 }
 
+TEST_CASE("a link stays a link and a pipe a pipe when they are written to") {
+  const Scratch scratch;
+  write_file_atomically(scratch.path / "target", "old");
+  std::filesystem::create_symlink("target", scratch.path / "link");
+  write_file_atomically(scratch.path / "link", "new");
+  CHECK(std::filesystem::is_symlink(scratch.path / "link"));
+  CHECK(read_file(scratch.path / "target") == "new");
+  const std::string pipe = (scratch.path / "pipe").string();
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  write_file_atomically(pipe, "through");
+  char got[16] = {};
+  CHECK(::read(reader, got, sizeof got) == 7);
+  CHECK(std::string(got) == "through");
+  ::close(reader);
+  CHECK(std::filesystem::is_fifo(pipe));
+}
+
+TEST_CASE("a directory is held by one at a time") {
+  const Scratch scratch;
+  {
+    const DirectoryLock first(scratch.path);
+    CHECK(contains(io_failure([&] { DirectoryLock(scratch.path); }), "in use by another process"));
+  }
+  CHECK(io_failure([&] { DirectoryLock(scratch.path); }) == "no error");
+}
+
 TEST_CASE("a write that fails leaves the old file and no temporary one") {
   const Scratch scratch;
   const auto file = scratch.path / "f";
@@ -214,7 +245,7 @@ TEST_CASE("a write that fails leaves the old file and no temporary one") {
   // The name is taken by a folder, so the last step, renaming, fails.
   std::filesystem::create_directories(scratch.path / "folder" / "inside");
   CHECK(
-      contains(io_failure([&] { write_file_atomically(scratch.path / "folder", "new"); }), "cannot rename into place"));
+      contains(io_failure([&] { write_file_atomically(scratch.path / "folder", "new"); }), "cannot open for writing"));
   CHECK_FALSE(std::filesystem::exists(scratch.path / "folder.tmp"));
   CHECK(std::filesystem::exists(scratch.path / "folder" / "inside"));
 }
