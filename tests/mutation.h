@@ -72,15 +72,9 @@ inline std::string mutated(const std::vector<std::string>& corpus, MutationDice&
       case 1:
         if (at < text.size()) text[at] = static_cast<char>(dice.below(256));
         break;
-      case 2:
-        text.insert(at, kPieces[dice.below(kPieces.size())]);
-        break;
-      case 3:
-        text.erase(at, length);
-        break;
-      case 4:
-        text.insert(at, piece);
-        break;
+      case 2: text.insert(at, kPieces[dice.below(kPieces.size())]); break;
+      case 3: text.erase(at, length); break;
+      case 4: text.insert(at, piece); break;
       case 5:
         for (std::size_t copies = dice.below(20); copies > 0; --copies) text.insert(at, piece.substr(0, 16));
         break;

@@ -18,8 +18,8 @@ inline std::filesystem::path shared_folder() {
   return named != nullptr ? named : NORMLAB_SOURCE_DIR "/../shared";
 }
 
-#define NORMLAB_SKIP_UNLESS(condition, why)            \
-  if (!(condition)) {                                  \
-    WARN("SKIPPED, not a pass: " << (why));            \
-    return;                                            \
+#define NORMLAB_SKIP_UNLESS(condition, why) \
+  if (!(condition)) {                       \
+    WARN("SKIPPED, not a pass: " << (why)); \
+    return;                                 \
   }

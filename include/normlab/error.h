@@ -37,7 +37,8 @@ struct ConfigError : Error {
   explicit ConfigError(const std::string& message) : Error(message, 2) {}
 };
 
-// Tensors that do not fit together, with the path of the layer. Found when the graph is built, so a configuration asked for it. Exit code 2.
+// Tensors that do not fit together, with the path of the layer. Found when the graph is built, so a configuration asked
+// for it. Exit code 2.
 struct ShapeError : Error {
   explicit ShapeError(const std::string& message) : Error(message, 2) {}
 };

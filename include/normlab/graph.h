@@ -1,13 +1,14 @@
-// The recorded graph. A model function runs once and appends ops; after that a step replays them: forward() and backward() are
-// loops over an array, in memory planned from lifetimes, without allocation, locks or exceptions.
+// The recorded graph. A model function runs once and appends ops; after that a step replays them: forward() and
+// backward() are loops over an array, in memory planned from lifetimes, without allocation, locks or exceptions.
 //
 //   ParamStore store;  Graph graph(store, {.batch = 4, .time = 64});
 //   Var x = embedding(graph, table);  ...  graph.set_loss(cross_entropy(logits));
 //   graph.plan(Plan::training);  store.allocate();  store.initialize(seed);
 //   Workspace work(graph);  graph.prepare();  graph.forward(work, pass);  graph.backward(work, pass);
 //
-// One graph serves many workspaces at once, one per slot of the batch; none of its members changes while they run, except states
-// (running statistics), which is why a graph that holds one must see the whole batch in a single workspace.
+// One graph serves many workspaces at once, one per slot of the batch; none of its members changes while they run,
+// except states (running statistics), which is why a graph that holds one must see the whole batch in a single
+// workspace.
 #pragma once
 
 #include <memory>
@@ -36,11 +37,11 @@ struct Var {
 
 // What one pass needs besides memory.
 struct Pass {
-  bool training = true;             // dropout on, batch statistics; false: running statistics
-  const int32_t* tokens = nullptr;  // (B, T)
+  bool training = true;              // dropout on, batch statistics; false: running statistics
+  const int32_t* tokens = nullptr;   // (B, T)
   const int32_t* targets = nullptr;  // (B, T); -1 = ignored (padding): no loss, not part of masked statistics
-  double loss_scale = 1;            // gradient of the loss sum; 1 / number of valid targets of the whole update
-  bool add_to_gradients = false;    // parameter gradients: false = overwrite (first micro-batch), true = add
+  double loss_scale = 1;             // gradient of the loss sum; 1 / number of valid targets of the whole update
+  bool add_to_gradients = false;     // parameter gradients: false = overwrite (first micro-batch), true = add
   // Keys of the counter-based random numbers of dropout.
   uint64_t seed = 0;
   uint64_t update = 0;
@@ -52,27 +53,30 @@ class OpContext;
 // Which values an op's backward reads; everything else may be overwritten before.
 enum class Needs : unsigned { nothing = 0, inputs = 1, output = 2, both = 3 };
 
-// One operation: shape rule in its builder function, formula, forward and backward adjacent in one file. Stateless: all it needs
-// arrives by the context, so one op object serves all workspaces at once.
+// One operation: shape rule in its builder function, formula, forward and backward adjacent in one file. Stateless: all
+// it needs arrives by the context, so one op object serves all workspaces at once.
 class Op {
  public:
   virtual ~Op() = default;
   virtual std::string_view name() const = 0;
   virtual void forward(const OpContext& c) const = 0;
-  // Writes (or adds to) the gradient of each input it `wants`. A gradient that is not to be accumulated holds garbage before.
+  // Writes (or adds to) the gradient of each input it `wants`. A gradient that is not to be accumulated holds garbage
+  // before.
   virtual void backward(const OpContext& c) const = 0;
   virtual Needs needs() const { return Needs::inputs; }
   virtual int64_t saved() const { return 0; }    // elements kept from forward to backward
   virtual int64_t scratch() const { return 0; }  // elements of use within one call
   virtual int64_t shared() const { return 0; }   // elements made by prepare(), one copy for all workspaces
-  virtual void prepare(const real* const* /*inputs*/, real* /*shared*/) const {}  // after parameters changed; pointers of parameter inputs
+  // After parameters changed: fills `shared` from the values of the parameter inputs.
+  virtual void prepare(const real* const* /*inputs*/, real* /*shared*/) const {}
   virtual double flops() const { return 0; }  // of one forward; a backward counts twice that
 };
 
 enum class Plan { training, inference };
 
-// Under bf16 every activation and its gradient hold values that a bfloat16 can hold (round to nearest even), and so do the operands of matrix
-// products; sums, parameters, their gradients and the insides of norms stay fp32. Memory is not saved: values keep their fp32 storage.
+// Under bf16 every activation and its gradient hold values that a bfloat16 can hold (round to nearest even), and so do
+// the operands of matrix products; sums, parameters, their gradients and the insides of norms stay fp32. Memory is not
+// saved: values keep their fp32 storage.
 enum class Precision { fp32, bf16 };
 
 class Graph {
@@ -87,16 +91,16 @@ class Graph {
   Graph& operator=(const Graph&) = delete;
 
   // ---- recording ----
-  // Declares (or finds) the parameter in the store and makes it a tensor. A name serves once per graph, so that no norm or matrix is
-  // used twice by accident; `shared_param` is the intended second use (tied embeddings).
+  // Declares (or finds) the parameter in the store and makes it a tensor. A name serves once per graph, so that no norm
+  // or matrix is used twice by accident; `shared_param` is the intended second use (tied embeddings).
   Var param(const ParamSpec& spec);
   Var shared_param(std::string_view name) const;
   Var append(std::unique_ptr<Op> op, const std::vector<Var>& inputs, const Shape& shape);
   // The same memory seen as rows of another length: (B, T, C) <-> (B, T, H, C / H).
   Var split(Var x, int64_t groups);
   Var merge(Var x);
-  void set_loss(Var loss);                               // shape (1): the sum over valid targets
-  void keep(Var x);                                      // x stays readable after forward
+  void set_loss(Var loss);  // shape (1): the sum over valid targets
+  void keep(Var x);         // x stays readable after forward
   void need_whole_batch() { whole_batch_ = true; }
 
   // Path of the layer being built, for parameter names and messages: Scope s(graph, "layers.3.attention").
@@ -114,7 +118,8 @@ class Graph {
   };
   [[noreturn]] void fail(std::string_view what) const;  // ShapeError with the path
 
-  // While one of these lives, results stay fp32 under Precision::bf16: the inside of a norm. round() makes one of them an activation again.
+  // While one of these lives, results stay fp32 under Precision::bf16: the inside of a norm. round() makes one of them
+  // an activation again.
   class KeepFp32 {
    public:
     explicit KeepFp32(Graph& graph) : graph_(graph), before_(graph.keeps_fp32_) { graph.keeps_fp32_ = true; }

@@ -1,5 +1,5 @@
-// The decoder-only Transformer: embeddings, N layers of causal attention and feed-forward sub-layers joined by a placement, head.
-// The model is a function that records a graph; there are no layer objects.
+// The decoder-only Transformer: embeddings, N layers of causal attention and feed-forward sub-layers joined by a
+// placement, head. The model is a function that records a graph; there are no layer objects.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// Norm layers. A norm is defined by composing ordinary ops, so its gradient comes free; a fused kernel is optional and tested
-// equal. A new norm is one file that fills in a NormDef and one line in src/norms/registry.cpp; it is then selectable, listed, gradient-checked
-// and tried under every placement, with no other edit.
+// Norm layers. A norm is defined by composing ordinary ops, so its gradient comes free; a fused kernel is optional and
+// tested equal. A new norm is one file that fills in a NormDef and one line in src/norms/registry.cpp; it is then
+// selectable, listed, gradient-checked and tried under every placement, with no other edit.
 #pragma once
 
 #include <string_view>
@@ -20,7 +20,8 @@ struct NormChoice {
   double eps = 0;
   bool affine = true;  // false: no gain, no bias
   bool fused = true;   // false: always the definition
-  // Under Precision::bf16: every step of the definition, its statistics too, is rounded to bfloat16, as code without care for it does.
+  // Under Precision::bf16: every step of the definition, its statistics too, is rounded to bfloat16, as code without
+  // care for it does.
   bool bf16_statistics = false;
   Options options;
 };
@@ -33,7 +34,8 @@ class NormSite {
   int64_t width() const { return width_; }  // length of the last dimension
   double eps() const { return choice_->eps; }
   double option(std::string_view name) const;
-  // Parameters `weight` and `bias` of shape (width). Absent Vars when affine is off: scale_channels and shift_channels then pass x on.
+  // Parameters `weight` and `bias` of shape (width). Absent Vars when affine is off: scale_channels and shift_channels
+  // then pass x on.
   Var gain(double initial = 1) const;
   Var bias(double initial = 0) const;
   // A value per channel that is kept, saved and restored, but not trained: a running mean.
@@ -62,7 +64,8 @@ struct NormDef {
   Reach reach = Reach::token;
   bool shift_invariant = false;  // N(x + c) = N(x), up to eps; checked by a test
   bool scale_invariant = false;  // N(a x) = N(x) for a > 0, up to eps; checked by a test
-  // Rows where the formula has no derivative, by the names the gradient check tries ("zero", "constant", "small"; see lab/gradcheck_cases.cpp).
+  // Rows where the formula has no derivative, by the names the gradient check tries ("zero", "constant", "small"; see
+  // lab/gradcheck_cases.cpp).
   std::vector<std::string_view> rough = {};
   std::vector<OptionSpec> options = {};
   Var (*define)(const NormSite& site, Var x) = nullptr;  // (.., width) -> same shape

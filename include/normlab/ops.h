@@ -1,5 +1,6 @@
 // Every operation as one function. Shapes: B sequences, T positions, C channels (width), H heads, V vocabulary.
-// Absent Vars (no bias, no gain) are allowed where said. All throw ShapeError, with the layer's path, where shapes do not fit.
+// Absent Vars (no bias, no gain) are allowed where said. All throw ShapeError, with the layer's path, where shapes do
+// not fit.
 #pragma once
 
 #include "normlab/graph.h"
@@ -7,10 +8,10 @@
 namespace normlab {
 
 // ---- matrices and tables (ops/linear.cpp, ops/embedding.cpp) ----
-Var linear(Var x, Var weight, Var bias);       // (B, T, in) (out, in) (out)? -> (B, T, out):  x W^T + b
-Var embedding(Graph& graph, Var table);        // (V, C) -> (B, T, C): row of each token
-Var add_positions(Var x, Var table);           // (B, T, C) + (T, C): row t added at position t (learned positions)
-Var add_sinusoids(Var x);                      // the fixed table of Vaswani et al. 2017, section 3.5
+Var linear(Var x, Var weight, Var bias);  // (B, T, in) (out, in) (out)? -> (B, T, out):  x W^T + b
+Var embedding(Graph& graph, Var table);   // (V, C) -> (B, T, C): row of each token
+Var add_positions(Var x, Var table);      // (B, T, C) + (T, C): row t added at position t (learned positions)
+Var add_sinusoids(Var x);                 // the fixed table of Vaswani et al. 2017, section 3.5
 
 // ---- element by element (ops/elementwise.cpp) ----
 Var add(Var x, Var y, double a = 1, double b = 1);  // a x + b y, same shapes
@@ -18,33 +19,37 @@ Var multiply(Var x, Var y);                         // x y, same shapes
 Var affine(Var x, double factor, double offset);    // factor x + offset
 enum class Activation { relu, gelu, gelu_tanh, silu, tanh, erf };
 Var activation(Var x, Activation f);
-Var dropout(Var x, double rate);                    // training: kept with probability 1 - rate and divided by it; else x
+Var dropout(Var x, double rate);  // training: kept with probability 1 - rate and divided by it; else x
 
 // ---- channels (ops/channels.cpp): vectors along the last dimension; an absent vector gives x itself ----
 Var scale_channels(Var x, Var gain);  // (.., C) (C) -> (.., C)
 Var shift_channels(Var x, Var bias);
 
 // ---- statistics (ops/statistics.cpp): what norms are made of ----
-// Over what a statistic runs: the C channels of one token; the T positions of one sequence, per channel; all positions of the batch, per channel.
+// Over what a statistic runs: the C channels of one token; the T positions of one sequence, per channel; all positions
+// of the batch, per channel.
 enum class Over { channels, time, batch };
 struct Statistic {
   Over over = Over::channels;
   bool masked = false;  // ignored positions (target -1) stay out of the statistic; not for Over::channels
-  // Running statistics (Over::batch only): a state of shape (C), and the weight of the new value. Training uses the batch's value and moves
-  // the state, evaluation uses the state. The variance kept is the unbiased one, n / (n - 1) times the biased one used (PyTorch's convention).
+  // Running statistics (Over::batch only): a state of shape (C), and the weight of the new value. Training uses the
+  // batch's value and moves the state, evaluation uses the state. The variance kept is the unbiased one, n / (n - 1)
+  // times the biased one used (PyTorch's convention).
   Var running = {};
   double momentum = 0.1;
 };
-Var center(Var x, const Statistic& s);            // x - mean(x)
-Var rms(Var x, double eps, const Statistic& s);   // sqrt(mean(x^2) + eps): (B, T, 1), (B, C) or (C) for the three kinds
-Var divide(Var x, Var statistic, Over over);      // x / statistic
+Var center(Var x, const Statistic& s);           // x - mean(x)
+Var rms(Var x, double eps, const Statistic& s);  // sqrt(mean(x^2) + eps): (B, T, 1), (B, C) or (C) for the three kinds
+Var divide(Var x, Var statistic, Over over);     // x / statistic
 
-// Fused LayerNorm (centered) or RMSNorm over the last dimension: gain (x - mean) / sqrt(mean((x - mean)^2) + eps) + bias.
+// Fused LayerNorm (centered) or RMSNorm over the last dimension: gain (x - mean) / sqrt(mean((x - mean)^2) + eps) +
+// bias.
 Var row_norm(Var x, Var gain, Var bias, double eps, bool centered);  // (ops/row_norm.cpp)
 
 // ---- attention and loss ----
 // Causal softmax(q k^T / sqrt(dh)) v per head; query head h reads key head h / (H / KV).  (ops/attention.cpp)
-Var attention(Var q, Var k, Var v, int64_t heads, int64_t kv_heads);  // (B, T, H dh) (B, T, KV dh) (B, T, KV dh) -> (B, T, H dh)
+Var attention(Var q, Var k, Var v, int64_t heads,
+              int64_t kv_heads);  // (B, T, H dh) (B, T, KV dh) (B, T, KV dh) -> (B, T, H dh)
 // Rotary positions (Su et al. 2021), pairs (i, i + dh / 2) of each head turned by t / 10000^(2 i / dh).  (ops/rope.cpp)
 Var rope(Var x, int64_t heads);  // (B, T, H dh) -> same
 // Sum over the valid targets of -log softmax(logits)[target], in nats.  (ops/cross_entropy.cpp)

@@ -15,14 +15,16 @@ struct OptionSpec {
   double min, max;  // inclusive
   enum class Kind { number, integer, boolean } kind;
   std::string_view help;
-  bool divides_width = false;  // must divide model.width
+  bool divides_width = false;                     // must divide model.width
   double (*rule)(std::int64_t layers) = nullptr;  // what "auto" means: the paper's rule for N layers
 };
 
 // Values by name. Absent = the default.
 using Options = std::map<std::string, double, std::less<>>;
 
-// The value of `name`, which must be declared in `specs`: the given one, else the rule's for `layers`, else the default.
-double option_value(const Options& options, const std::vector<OptionSpec>& specs, std::string_view name, std::int64_t layers = 0);
+// The value of `name`, which must be declared in `specs`: the given one, else the rule's for `layers`, else the
+// default.
+double option_value(const Options& options, const std::vector<OptionSpec>& specs, std::string_view name,
+                    std::int64_t layers = 0);
 
 }  // namespace normlab

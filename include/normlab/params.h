@@ -12,7 +12,19 @@
 namespace normlab {
 
 // What a matrix does in the decoder; inits and placements choose standard deviations by it.
-enum class Role { token_embedding, position_embedding, query, key, value, attention_out, ffn_up, ffn_gate, ffn_down, head, vector };
+enum class Role {
+  token_embedding,
+  position_embedding,
+  query,
+  key,
+  value,
+  attention_out,
+  ffn_up,
+  ffn_gate,
+  ffn_down,
+  head,
+  vector
+};
 
 const char* role_name(Role role);
 
@@ -21,8 +33,8 @@ struct ParamSpec {
   Shape shape;       // linear weights are (out, in)
   Role role = Role::vector;
   enum class Fill { constant, normal, uniform } fill = Fill::constant;
-  double mean = 0;  // of the initial values; the value itself for a constant
-  double std = 0;   // standard deviation of the initial values
+  double mean = 0;        // of the initial values; the value itself for a constant
+  double std = 0;         // standard deviation of the initial values
   bool trainable = true;  // false: a state such as a running mean; saved and restored, never updated by the optimizer
 
   // Decoupled weight decay applies to matrices only: never to gains, biases and other vectors.
@@ -47,7 +59,8 @@ class Slab {
   int64_t size_ = 0;
 };
 
-// All parameters of one model. Values lie in declaration order, dense, each starting on a cache line; trainable ones and states share the slab.
+// All parameters of one model. Values lie in declaration order, dense, each starting on a cache line; trainable ones
+// and states share the slab.
 class ParamStore {
  public:
   // Declares a parameter and returns its index. Declaring a name again returns the same index if the shape agrees
@@ -57,13 +70,13 @@ class ParamStore {
   int count() const { return static_cast<int>(specs_.size()); }
   const ParamSpec& spec(int index) const { return specs_[static_cast<std::size_t>(index)]; }
   int64_t offset(int index) const { return offsets_[static_cast<std::size_t>(index)]; }
-  int64_t total() const { return total_; }            // elements of the slab, padding included
-  int64_t trainable_elements() const;                 // what people call the number of parameters
+  int64_t total() const { return total_; }  // elements of the slab, padding included
+  int64_t trainable_elements() const;       // what people call the number of parameters
 
   void allocate();  // once, after the first graph is built
   bool allocated() const { return values_.size() > 0; }
-  // Fills every parameter from its spec: element e of parameter `name` is drawn by (seed, "init/" name, e), so no parameter's
-  // values depend on which others exist.
+  // Fills every parameter from its spec: element e of parameter `name` is drawn by (seed, "init/" name, e), so no
+  // parameter's values depend on which others exist.
   void initialize(uint64_t seed);
 
   real* value(int index) { return values_.data() + offset(index); }

@@ -1,6 +1,7 @@
 // Placements: where norms stand around a residual branch. A placement is a record whose code is the paper's formula:
 //
-//   .sublayer = [](Wire& w, Stream s, Branch& f) { s.x = w.norm("norm_out", add(s.x, f(s.x))); return s; }     // Post-Norm
+//   .sublayer = [](Wire& w, Stream s, Branch& f) { s.x = w.norm("norm_out", add(s.x, f(s.x))); return s; }     //
+//   Post-Norm
 //
 // A new one is one file with such a record and one line in src/placements/registry.cpp.
 #pragma once
@@ -32,10 +33,11 @@ class Wire {
   Wire(Graph& graph_, const NormChoice& norm_, const Placement& placement_, const Options& options_, int64_t layers_)
       : graph(graph_), layers(layers_), norm_choice(norm_), placement(placement_), options(options_) {}
   Graph& graph;
-  const int64_t layers;         // N
-  int64_t layer = 0;            // 0 .. N - 1
-  int64_t sublayer = 0;         // 0 .. 2 N - 1: attention, ffn, attention, ...
-  // The configured norm at a site of this sub-layer: "norm_in" (before the branch), "norm_out" (after the branch, before the sum), "norm_post" (after the sum).
+  const int64_t layers;  // N
+  int64_t layer = 0;     // 0 .. N - 1
+  int64_t sublayer = 0;  // 0 .. 2 N - 1: attention, ffn, attention, ...
+  // The configured norm at a site of this sub-layer: "norm_in" (before the branch), "norm_out" (after the branch,
+  // before the sum), "norm_post" (after the sum).
   Var norm(std::string_view site, Var x) const { return apply_norm(graph, norm_choice, site, x); }
   double option(std::string_view name) const;  // of the placement, from [placement]
 

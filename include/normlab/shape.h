@@ -28,8 +28,8 @@ class Shape {
   int rank_ = 0;
 };
 
-// Rows of `cols` elements. Row r starts at data + (r / groups) * stride + (r % groups) * cols: with groups = 1 a plain matrix,
-// with groups = H the H heads of (B, T, H * dh) seen as rows of dh, without moving anything.
+// Rows of `cols` elements. Row r starts at data + (r / groups) * stride + (r % groups) * cols: with groups = 1 a plain
+// matrix, with groups = H the H heads of (B, T, H * dh) seen as rows of dh, without moving anything.
 template <class T>
 struct BasicView {
   T* data = nullptr;

@@ -56,7 +56,8 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
     }
     const auto equals = word.find('=');
     const std::string name = word.substr(0, equals);
-    const auto def = std::find_if(command.options.begin(), command.options.end(), [&](const OptionDef& o) { return o.name == name; });
+    const auto def = std::find_if(command.options.begin(), command.options.end(),
+                                  [&](const OptionDef& o) { return o.name == name; });
     if (def == command.options.end()) {
       std::vector<std::string> names;
       for (const OptionDef& o : command.options) names.emplace_back(o.name);
@@ -72,23 +73,26 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
     } else {
       throw UsageError(str(name, " needs a value: ", name, " ", def->value));
     }
-    if (value.empty() && (def->value == "DIR" || def->value == "FILE")) throw UsageError(str(name, " needs a value: ", name, " ", def->value));
+    if (value.empty() && (def->value == "DIR" || def->value == "FILE"))
+      throw UsageError(str(name, " needs a value: ", name, " ", def->value));
     auto& values = out.options_[name];
     if (!values.empty() && !def->repeats) throw UsageError(str(name, " is given twice"));
     values.push_back(value);
   }
   if (out.positional.size() < command.min_operands) {
-    throw UsageError(str("normlab ", command.name, " needs ", command.operands, "; see normlab ", command.name, " --help"));
+    throw UsageError(
+        str("normlab ", command.name, " needs ", command.operands, "; see normlab ", command.name, " --help"));
   }
   if (out.positional.size() > command.max_operands) {
-    throw UsageError(str("normlab ", command.name, ": unexpected argument ", quote(out.positional[command.max_operands])));
+    throw UsageError(
+        str("normlab ", command.name, ": unexpected argument ", quote(out.positional[command.max_operands])));
   }
   return out;
 }
 
 std::string help_of(const Command& command) {
-  std::string out = str("usage: normlab ", command.name, " ", command.operands, command.options.empty() ? "" : " [options]", "\n\n",
-                        command.summary, "\n");
+  std::string out = str("usage: normlab ", command.name, " ", command.operands,
+                        command.options.empty() ? "" : " [options]", "\n\n", command.summary, "\n");
   if (!command.options.empty()) out += "\noptions:\n";
   for (const OptionDef& o : command.options) {
     std::string left = str("  ", o.name, o.value.empty() ? "" : " ", o.value);
@@ -99,16 +103,18 @@ std::string help_of(const Command& command) {
 }
 
 std::string general_help() {
-  std::string out = "normlab: a laboratory for normalization in deep Transformers\n\nusage: normlab COMMAND ...\n\ncommands:\n";
+  std::string out =
+      "normlab: a laboratory for normalization in deep Transformers\n\nusage: normlab COMMAND ...\n\ncommands:\n";
   for (const Command& c : commands()) {
     std::string left = str("  ", c.name, " ", c.operands);
     left.resize(std::max<std::size_t>(left.size() + 2, 36), ' ');
     out += str(left, c.summary.substr(0, c.summary.find('\n')), "\n");
   }
-  out += "\n  normlab COMMAND --help              its options\n  normlab --version\n\n"
-         "Results go to stdout, progress and messages to stderr. Exit codes: 0 done (a run that diverged is a result),\n"
-         "1 failure, 2 usage or configuration error, 3 with --strict a verdict other than stable, or a sweep with a\n"
-         "failing run, 130 interrupted.\n";
+  out +=
+      "\n  normlab COMMAND --help              its options\n  normlab --version\n\n"
+      "Results go to stdout, progress and messages to stderr. Exit codes: 0 done (a run that diverged is a result),\n"
+      "1 failure, 2 usage or configuration error, 3 with --strict a verdict other than stable, or a sweep with a\n"
+      "failing run, 130 interrupted.\n";
   return out;
 }
 
@@ -126,7 +132,10 @@ int dispatch(const std::vector<std::string>& words) {
     return 0;
   }
   if (words[0] == "--version") {
-    std::fputs(str("normlab ", kVersion, sizeof(real) == sizeof(double) ? " (double)" : "", " (kernels: ", kernels().name, ")\n").c_str(), stdout);
+    std::fputs(str("normlab ", kVersion, sizeof(real) == sizeof(double) ? " (double)" : "",
+                   " (kernels: ", kernels().name, ")\n")
+                   .c_str(),
+               stdout);
     return 0;
   }
   for (const Command& command : commands()) {

@@ -39,16 +39,18 @@ std::string matrices(const ParamStore& store) {
     const auto same = std::find_if(lines.begin(), lines.end(), [&](const Line& l) {
       return l.role == spec.role && l.shape == spec.shape && l.fill == spec.fill && l.std == spec.std;
     });
-    if (same != lines.end()) ++same->count;
-    else lines.push_back({spec.role, spec.shape, spec.fill, spec.std, 1});
+    if (same != lines.end())
+      ++same->count;
+    else
+      lines.push_back({spec.role, spec.shape, spec.fill, spec.std, 1});
   }
   std::string out;
   for (const Line& l : lines) {
     out += str("#   ", padded(role_name(l.role), 20), padded(str(l.count, " x ", l.shape.text()), 20),
                l.fill == ParamSpec::Fill::normal ? "normal" : "uniform", ", std ", fixed(l.std, 6), "\n");
   }
-  out += str("#   ", padded("vectors", 20), vectors, " gains and biases, ", grouped(vector_elements), " elements, without weight decay",
-             states > 0 ? str("; ", states, " running statistics") : "", "\n");
+  out += str("#   ", padded("vectors", 20), vectors, " gains and biases, ", grouped(vector_elements),
+             " elements, without weight decay", states > 0 ? str("; ", states, " running statistics") : "", "\n");
   return out;
 }
 
@@ -59,15 +61,19 @@ void print_check(const RunConfig& config) {
   const Cost cost = trainer.cost();
   const double tokens = static_cast<double>(config.batch * config.context);
   print(dump(config, true));
-  print(str("\n# norm            ", model.norm.def->formula, ", eps ", model.norm.eps, "\n# placement       ", model.placement->formula,
-            "\n# final norm      ", has_final_norm(model) ? "on" : "off", "\n# init gains      ", model.init->placement_gains ? model.placement->init_rule : "none", "\n# data            ", corpus.description(),
-            "\n# vocabulary      ", corpus.vocabulary(), "\n# entropy         ", fixed(corpus.context_free_entropy(), 4),
-            " nats context-free, ln V ", fixed(std::log(static_cast<double>(corpus.vocabulary())), 4), "\n# parameters      ",
+  print(str("\n# norm            ", model.norm.def->formula, ", eps ", model.norm.eps, "\n# placement       ",
+            model.placement->formula, "\n# final norm      ", has_final_norm(model) ? "on" : "off",
+            "\n# init gains      ", model.init->placement_gains ? model.placement->init_rule : "none",
+            "\n# data            ", corpus.description(), "\n# vocabulary      ", corpus.vocabulary(),
+            "\n# entropy         ", fixed(corpus.context_free_entropy(), 4), " nats context-free, ln V ",
+            fixed(std::log(static_cast<double>(corpus.vocabulary())), 4), "\n# parameters      ",
             grouped(cost.parameters), "\n"));
   print(matrices(trainer.params()));
-  print(str("# memory          ", bytes(cost.memory), " in ", trainer.slots(), trainer.slots() == 1 ? " slot" : " slots", "\n# FLOPs per token ", grouped(static_cast<int64_t>(cost.flops_per_token)),
-            " forward and backward\n# FLOPs per step  ", fixed(cost.flops_per_token * tokens / 1e9, 3), " G for ",
-            grouped(static_cast<int64_t>(tokens)), " tokens\n"));
+  print(str("# memory          ", bytes(cost.memory), " in ", trainer.slots(),
+            trainer.slots() == 1 ? " slot" : " slots", "\n# FLOPs per token ",
+            grouped(static_cast<int64_t>(cost.flops_per_token)), " forward and backward\n# FLOPs per step  ",
+            fixed(cost.flops_per_token * tokens / 1e9, 3), " G for ", grouped(static_cast<int64_t>(tokens)),
+            " tokens\n"));
   for (const std::string& warning : config_warnings(config)) print(str("# warning: ", warning, "\n"));
   for (const std::string& warning : model_warnings(model)) print(str("# warning: ", warning, "\n"));
 }
@@ -75,7 +81,9 @@ void print_check(const RunConfig& config) {
 std::string options_text(const std::vector<OptionSpec>& options, std::string_view section) {
   std::string out;
   for (const OptionSpec& o : options) {
-    const std::string standard = std::isnan(o.standard) ? "auto" : o.kind == OptionSpec::Kind::boolean ? (o.standard != 0 ? "true" : "false") : number(o.standard);
+    const std::string standard = std::isnan(o.standard)                ? "auto"
+                                 : o.kind == OptionSpec::Kind::boolean ? (o.standard != 0 ? "true" : "false")
+                                                                       : number(o.standard);
     out += str("                option ", section, ".", o.name, " = ", standard, ": ", o.help, "\n");
   }
   return out;
@@ -84,16 +92,19 @@ std::string options_text(const std::vector<OptionSpec>& options, std::string_vie
 void list_norms() {
   for (const NormDef* n : all_norms()) {
     print(str(padded(std::string(n->name), 16), n->formula, "\n                ", n->source, "; eps ", n->default_eps,
-              n->eps_reason.empty() ? "" : str(" (", n->eps_reason, ")"), n->shift_invariant ? "; invariant to shift" : "",
+              n->eps_reason.empty() ? "" : str(" (", n->eps_reason, ")"),
+              n->shift_invariant ? "; invariant to shift" : "",
               n->scale_invariant ? (n->shift_invariant ? " and scale" : "; invariant to scale") : "",
-              n->reach == Reach::token ? "" : "; leaks future tokens in a causal model", "\n", options_text(n->options, "norm")));
+              n->reach == Reach::token ? "" : "; leaks future tokens in a causal model", "\n",
+              options_text(n->options, "norm")));
   }
 }
 
 void list_placements() {
   for (const Placement* p : all_placements()) {
-    print(str(padded(std::string(p->name), 16), p->formula, "\n                ", p->source, "; final norm ", p->final_norm ? "on" : "off",
-              "; init gains: ", p->init_rule, "\n", options_text(p->options, "placement")));
+    print(str(padded(std::string(p->name), 16), p->formula, "\n                ", p->source, "; final norm ",
+              p->final_norm ? "on" : "off", "; init gains: ", p->init_rule, "\n",
+              options_text(p->options, "placement")));
   }
 }
 
@@ -110,14 +121,20 @@ void print_registry(const Registry& registry, const Text& text) {
 const Listing kListings[] = {
     {"norms", list_norms},
     {"placements", list_placements},
-    {"inits", [] { print_registry(all_inits(), [](const InitDef& i) { return str(i.formula, "   (", i.source, ")"); }); }},
-    {"optimizers", [] { print_registry(all_optimizers(), [](const OptimizerDef& o) { return std::string(o.formula); }); }},
+    {"inits",
+     [] { print_registry(all_inits(), [](const InitDef& i) { return str(i.formula, "   (", i.source, ")"); }); }},
+    {"optimizers",
+     [] { print_registry(all_optimizers(), [](const OptimizerDef& o) { return std::string(o.formula); }); }},
     {"schedules", [] { print_registry(all_schedules(), [](const ScheduleDef& s) { return std::string(s.formula); }); }},
     {"data", [] { print_registry(data_sources(), [](const DataSource& s) { return std::string(s.summary); }); }},
     {"kernels",
      [] {
        for (const KernelTable* k : all_kernels()) {
-         print(str(padded(k->name, 16), k->about, !k->supported() ? " (not supported by this processor)" : k == &kernels() ? " (in use)" : "", "\n"));
+         print(str(padded(k->name, 16), k->about,
+                   !k->supported()   ? " (not supported by this processor)"
+                   : k == &kernels() ? " (in use)"
+                                     : "",
+                   "\n"));
        }
      }},
 };
@@ -145,7 +162,8 @@ int command_list(const Arguments& a) {
     if (a.positional.empty() || a.positional[0] == listing.name) listing.print_all();
   }
   if (!a.positional.empty() && std::find(names.begin(), names.end(), a.positional[0]) == names.end()) {
-    throw UsageError(str("normlab list: unknown list ", quote(a.positional[0]), did_you_mean(a.positional[0], names), "; expected one of: ", join(names, ", ")));
+    throw UsageError(str("normlab list: unknown list ", quote(a.positional[0]), did_you_mean(a.positional[0], names),
+                         "; expected one of: ", join(names, ", ")));
   }
   return 0;
 }
@@ -162,19 +180,24 @@ int command_data(const Arguments& a) {
       for (int64_t sequence = 0; sequence < config.batch; ++sequence) {
         batches.train(step, sequence, tokens.data(), targets.data());
         std::string rows;
-        for (std::size_t t = 0; t < tokens.size(); ++t) rows += str(step, ",", sequence, ",", t, ",", tokens[t], ",", targets[t], "\n");
+        for (std::size_t t = 0; t < tokens.size(); ++t)
+          rows += str(step, ",", sequence, ",", t, ",", tokens[t], ",", targets[t], "\n");
         print(rows);
       }
     }
     return 0;
   }
   const auto train = corpus.train().size(), validation = corpus.validation().size();
-  print(str("source                ", corpus.description(), "\ntokens                ", grouped(static_cast<int64_t>(train + validation)), " (",
-            grouped(static_cast<int64_t>(train)), " to train, ", grouped(static_cast<int64_t>(validation)), " to validate)\nvocabulary            ", corpus.vocabulary(),
-            "\nln V                  ", fixed(std::log(static_cast<double>(corpus.vocabulary())), 4), " nats per token\ncontext-free entropy  ",
-            fixed(corpus.context_free_entropy(), 4), "\ngiven one token       ", fixed(corpus.bigram_entropy(), 4), "\n"));
+  print(str("source                ", corpus.description(), "\ntokens                ",
+            grouped(static_cast<int64_t>(train + validation)), " (", grouped(static_cast<int64_t>(train)),
+            " to train, ", grouped(static_cast<int64_t>(validation)), " to validate)\nvocabulary            ",
+            corpus.vocabulary(), "\nln V                  ",
+            fixed(std::log(static_cast<double>(corpus.vocabulary())), 4), " nats per token\ncontext-free entropy  ",
+            fixed(corpus.context_free_entropy(), 4), "\ngiven one token       ", fixed(corpus.bigram_entropy(), 4),
+            "\n"));
   if (corpus.entropy_rate()) print(str("entropy rate          ", fixed(*corpus.entropy_rate(), 4), " (exact)\n"));
-  std::vector<int32_t> first(corpus.train().begin(), corpus.train().begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(400, train)));
+  std::vector<int32_t> first(corpus.train().begin(),
+                             corpus.train().begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(400, train)));
   print(str("\n", corpus.decode(first), "\n"));
   return 0;
 }

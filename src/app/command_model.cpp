@@ -27,7 +27,8 @@ int command_export(const Arguments& a) {
     Trainer trainer(model_config(run.config, corpus.vocabulary()), train_config(run.config), nullptr, 0);
     load_weights(run.file, run.path, trainer.params());
     save_weights(to, trainer.params(), dump(run.config));
-    print(str(to.string(), ": weights of ", from.string(), " after step ", checkpoint_info(run.file, run.path).step, "\n"));
+    print(str(to.string(), ": weights of ", from.string(), " after step ", checkpoint_info(run.file, run.path).step,
+              "\n"));
     return 0;
   }
   const RunConfig config = config_of(a);

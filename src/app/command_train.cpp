@@ -62,9 +62,10 @@ int command_run(const Arguments& a) {
   use_threads(a);
   const RunConfig config = config_of(a);
   const RunOutcome outcome = train_run(config, options_of(a));
-  print(str(config.name, ": ", outcome.verdict.name, outcome.already_done ? " (finished before)" : "", " after ", outcome.steps, " steps: ",
-            outcome.verdict.reason, "\nloss: first ", fixed(outcome.first_loss, 4), ", best ", fixed(outcome.best_loss, 4), ", final ",
-            fixed(outcome.final_loss, 4), "\nfiles: ", outcome.directory.string(), "\n"));
+  print(str(config.name, ": ", outcome.verdict.name, outcome.already_done ? " (finished before)" : "", " after ",
+            outcome.steps, " steps: ", outcome.verdict.reason, "\nloss: first ", fixed(outcome.first_loss, 4),
+            ", best ", fixed(outcome.best_loss, 4), ", final ", fixed(outcome.final_loss, 4),
+            "\nfiles: ", outcome.directory.string(), "\n"));
   return exit_code(outcome.verdict, a.has("--strict"));
 }
 
@@ -93,7 +94,9 @@ int command_sweep(const Arguments& a) {
       const RunOutcome outcome = train_run(config, options);
       if (outcome.verdict.name == "interrupted") return 130;
       if (!options.quiet) {
-        message(place.c_str(), str(config.name, ": ", outcome.verdict.name, outcome.already_done ? " (finished before, skipped)" : "").c_str());
+        message(place.c_str(),
+                str(config.name, ": ", outcome.verdict.name, outcome.already_done ? " (finished before, skipped)" : "")
+                    .c_str());
       }
       unstable = unstable || outcome.verdict.name != "stable";
       done.push_back(outcome.directory);

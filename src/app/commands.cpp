@@ -11,9 +11,11 @@ namespace normlab {
 
 namespace {
 
-constexpr OptionDef kSet = {"--set", "KEY=VALUE", "override a key of the config, as section.key=value; may repeat", true};
+constexpr OptionDef kSet = {"--set", "KEY=VALUE", "override a key of the config, as section.key=value; may repeat",
+                            true};
 constexpr OptionDef kOut = {"--out", "DIR", "directory below which runs are written (default \"runs\")"};
-constexpr OptionDef kThreads = {"--threads", "N", "threads (default: OMP_NUM_THREADS, else the processors allowed here)"};
+constexpr OptionDef kThreads = {"--threads", "N",
+                                "threads (default: OMP_NUM_THREADS, else the processors allowed here)"};
 constexpr OptionDef kStrict = {"--strict", "", "exit code 3 unless the verdict is stable"};
 constexpr OptionDef kQuiet = {"--quiet", "", "no progress, no messages"};
 
@@ -21,14 +23,39 @@ constexpr OptionDef kQuiet = {"--quiet", "", "no progress, no messages"};
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
-      {"run", "CONFIG", "train one model from a config file", 1, 1,
-       {kSet, kOut, kThreads, {"--resume", "", "go on with an interrupted run"}, {"--overwrite", "", "replace an earlier run"}, kStrict, kQuiet},
+      {"run",
+       "CONFIG",
+       "train one model from a config file",
+       1,
+       1,
+       {kSet,
+        kOut,
+        kThreads,
+        {"--resume", "", "go on with an interrupted run"},
+        {"--overwrite", "", "replace an earlier run"},
+        kStrict,
+        kQuiet},
        command_run},
-      {"sweep", "CONFIG", "train every combination of the [sweep] lists; finished runs are skipped, interrupted ones go on", 1, 1,
-       {kSet, kOut, kThreads, {"--overwrite", "", "run all again"}, {"--shard", "I/N", "only every N-th combination, from the I-th"},
-        {"--dry-run", "", "print the combinations, run nothing"}, kStrict, kQuiet},
+      {"sweep",
+       "CONFIG",
+       "train every combination of the [sweep] lists; finished runs are skipped, interrupted ones go on",
+       1,
+       1,
+       {kSet,
+        kOut,
+        kThreads,
+        {"--overwrite", "", "run all again"},
+        {"--shard", "I/N", "only every N-th combination, from the I-th"},
+        {"--dry-run", "", "print the combinations, run nothing"},
+        kStrict,
+        kQuiet},
        command_sweep},
-      {"compare", "RUN_DIR|METRICS_CSV...", "runs side by side: table, and a chart where asked\nA CSV needs the columns step and loss; other tools' files will do.", 1, 10000,
+      {"compare",
+       "RUN_DIR|METRICS_CSV...",
+       "runs side by side: table, and a chart where asked\nA CSV needs the columns step and loss; other tools' files "
+       "will do.",
+       1,
+       10000,
        {{"--metric", "NAME", "column to compare (default loss)"},
         {"--smooth", "K", "mean over K steps, the raw curve behind it (default 1)"},
         {"--log", "", "logarithmic axis in the SVG"},
@@ -36,20 +63,54 @@ const std::vector<Command>& commands() {
         {"--html", "FILE", "write a page with table, charts and configs"},
         {"--csv", "FILE", "write the curves as one table"}},
        command_compare},
-      {"check", "CONFIG", "resolved config, parameters, memory, FLOPs; trains nothing, writes nothing", 1, 1, {kSet}, command_check},
-      {"list", "[norms|placements|inits|optimizers|schedules|data|kernels]", "what a config can name", 0, 1, {}, command_list},
-      {"data", "CONFIG", "facts of the corpus, or the token ids of batches as CSV", 1, 1,
-       {kSet, {"--batches", "N", "print step,sequence,position,input,target of the first N updates"}}, command_data},
-      {"sample", "RUN_DIR", "text from a trained model", 1, 1,
+      {"check",
+       "CONFIG",
+       "resolved config, parameters, memory, FLOPs; trains nothing, writes nothing",
+       1,
+       1,
+       {kSet},
+       command_check},
+      {"list",
+       "[norms|placements|inits|optimizers|schedules|data|kernels]",
+       "what a config can name",
+       0,
+       1,
+       {},
+       command_list},
+      {"data",
+       "CONFIG",
+       "facts of the corpus, or the token ids of batches as CSV",
+       1,
+       1,
+       {kSet, {"--batches", "N", "print step,sequence,position,input,target of the first N updates"}},
+       command_data},
+      {"sample",
+       "RUN_DIR",
+       "text from a trained model",
+       1,
+       1,
        {{"--prompt", "TEXT", "text to go on from"},
         {"--length", "N", "tokens to add (default 400)"},
         {"--temperature", "T", "0 = always the likeliest token (default 1)"},
         {"--seed", "S", "of the draws (default 1)"},
         kThreads},
        command_sample},
-      {"gradcheck", "", "finite differences in double against every backward; prints the worst relative error of each case", 0, 0,
-       {{"--norm", "NAME", "only cases of this norm"}, {"--placement", "NAME", "only cases of this placement"}, kThreads}, command_gradcheck},
-      {"export", "RUN_DIR|CONFIG FILE.safetensors", "weights of a trained run, or of a config at initialisation", 2, 2, {kSet}, command_export},
+      {"gradcheck",
+       "",
+       "finite differences in double against every backward; prints the worst relative error of each case",
+       0,
+       0,
+       {{"--norm", "NAME", "only cases of this norm"},
+        {"--placement", "NAME", "only cases of this placement"},
+        kThreads},
+       command_gradcheck},
+      {"export",
+       "RUN_DIR|CONFIG FILE.safetensors",
+       "weights of a trained run, or of a config at initialisation",
+       2,
+       2,
+       {kSet},
+       command_export},
   };
   return table;
 }
@@ -58,23 +119,30 @@ void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), s
 
 RunConfig config_of(const Arguments& a) {
   const ConfigFile file = read_config(a.positional[0], a.all("--set"));
-  if (!file.sweep.empty()) throw ConfigError(str(file.sweep[0].where, ": this config has a [sweep] section; use normlab sweep"));
+  if (!file.sweep.empty())
+    throw ConfigError(str(file.sweep[0].where, ": this config has a [sweep] section; use normlab sweep"));
   return resolve(file.settings);
 }
 
-void refuse_overwriting(const std::vector<std::filesystem::path>& outputs, const std::vector<std::filesystem::path>& inputs) {
+void refuse_overwriting(const std::vector<std::filesystem::path>& outputs,
+                        const std::vector<std::filesystem::path>& inputs) {
   namespace fs = std::filesystem;
-  const auto same = [](const fs::path& a, const fs::path& b) { return fs::weakly_canonical(a) == fs::weakly_canonical(b); };
+  const auto same = [](const fs::path& a, const fs::path& b) {
+    return fs::weakly_canonical(a) == fs::weakly_canonical(b);
+  };
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].empty()) continue;
     for (const fs::path& input : inputs) {
-      const bool run_file = std::any_of(std::begin(kRunFiles), std::end(kRunFiles), [&](const char* name) { return same(outputs[i], input / name); });
+      const bool run_file = std::any_of(std::begin(kRunFiles), std::end(kRunFiles),
+                                        [&](const char* name) { return same(outputs[i], input / name); });
       if (same(outputs[i], input) || (fs::is_directory(input) && run_file)) {
-        throw UsageError(str(outputs[i].string(), ": would be written over what is read (", input.string(), "); choose another file"));
+        throw UsageError(str(outputs[i].string(), ": would be written over what is read (", input.string(),
+                             "); choose another file"));
       }
     }
     for (std::size_t j = 0; j < i; ++j) {
-      if (!outputs[j].empty() && same(outputs[i], outputs[j])) throw UsageError(str(outputs[i].string(), ": is named for two outputs"));
+      if (!outputs[j].empty() && same(outputs[i], outputs[j]))
+        throw UsageError(str(outputs[i].string(), ": is named for two outputs"));
     }
   }
 }

@@ -27,7 +27,8 @@ RunConfig config_of(const Arguments& a);
 FlatConfig read_flat_config(const std::filesystem::path& path);
 
 // UsageError where an output would replace one of the inputs or another output. Empty names are options not given.
-void refuse_overwriting(const std::vector<std::filesystem::path>& outputs, const std::vector<std::filesystem::path>& inputs);
+void refuse_overwriting(const std::vector<std::filesystem::path>& outputs,
+                        const std::vector<std::filesystem::path>& inputs);
 
 // Applies --threads.
 void use_threads(const Arguments& a);

@@ -198,18 +198,12 @@ const Toml* Toml::find(std::string_view key) const {
 
 std::string_view Toml::kind_name() const {
   switch (kind) {
-    case Kind::kTable:
-      return "a table";
-    case Kind::kArray:
-      return "an array";
-    case Kind::kString:
-      return "a string";
-    case Kind::kInteger:
-      return "an integer";
-    case Kind::kFloat:
-      return "a float";
-    case Kind::kBoolean:
-      return "a boolean";
+    case Kind::kTable: return "a table";
+    case Kind::kArray: return "an array";
+    case Kind::kString: return "a string";
+    case Kind::kInteger: return "an integer";
+    case Kind::kFloat: return "a float";
+    case Kind::kBoolean: return "a boolean";
   }
   return "nothing";
 }

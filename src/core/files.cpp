@@ -69,7 +69,8 @@ void write_file_atomically(const std::filesystem::path& named, std::string_view 
     ::close(descriptor);
     return;
   }
-  const std::filesystem::path path = std::filesystem::is_symlink(named, none) ? std::filesystem::weakly_canonical(named) : named;
+  const std::filesystem::path path =
+      std::filesystem::is_symlink(named, none) ? std::filesystem::weakly_canonical(named) : named;
   const std::string temporary = path.string() + ".tmp";
   const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (descriptor < 0) fail(temporary, "cannot create");

@@ -10,13 +10,13 @@ namespace normlab {
 // The file's bytes. Directories, missing and unreadable files are IoErrors.
 std::string read_file(const std::filesystem::path& path);
 
-// Writes `content` to a temporary name beside `path`, flushes it to the disk and renames it: readers see the old file or the new
-// one, never a part. On failure (disk full, no permission) the old file stays and the temporary one is removed. A symbolic link stays one, its target
-// is replaced; devices and pipes are written to as they are.
+// Writes `content` to a temporary name beside `path`, flushes it to the disk and renames it: readers see the old file
+// or the new one, never a part. On failure (disk full, no permission) the old file stays and the temporary one is
+// removed. A symbolic link stays one, its target is replaced; devices and pipes are written to as they are.
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 
-// Holds a directory for this process alone: a second holder, here or in another process, is an IoError. Released at the end of the process too,
-// however it ends.
+// Holds a directory for this process alone: a second holder, here or in another process, is an IoError. Released at the
+// end of the process too, however it ends.
 class DirectoryLock {
  public:
   explicit DirectoryLock(const std::filesystem::path& directory);
@@ -28,7 +28,8 @@ class DirectoryLock {
   int descriptor_ = -1;
 };
 
-// A file that grows line by line. `append` writes through to the system at once, so that a kill loses at most the line being written.
+// A file that grows line by line. `append` writes through to the system at once, so that a kill loses at most the line
+// being written.
 class LineFile {
  public:
   LineFile() = default;

@@ -203,18 +203,12 @@ void write(std::string& out, const Json& value, int indent, int level) {
     new_line(level + 1);
   };
   switch (value.kind) {
-    case Json::Kind::kNull:
-      out += "null";
-      return;
-    case Json::Kind::kBoolean:
-      out += value.boolean ? "true" : "false";
-      return;
+    case Json::Kind::kNull: out += "null"; return;
+    case Json::Kind::kBoolean: out += value.boolean ? "true" : "false"; return;
     case Json::Kind::kNumber:
       out += value.integer ? str(*value.integer) : std::isfinite(value.number) ? number(value.number) : "null";
       return;
-    case Json::Kind::kString:
-      write_string(out, value.string);
-      return;
+    case Json::Kind::kString: write_string(out, value.string); return;
     case Json::Kind::kArray:
       out += '[';
       for (const Json& item : value.items) {

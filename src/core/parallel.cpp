@@ -36,8 +36,8 @@ int affinity_count() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-// The container's CPU quota in whole processors (cgroup v2, then v1), or a large number where there is none. OpenMP itself
-// counts the host's processors; spinning barriers above the quota cost factors of ten.
+// The container's CPU quota in whole processors (cgroup v2, then v1), or a large number where there is none. OpenMP
+// itself counts the host's processors; spinning barriers above the quota cost factors of ten.
 int quota_count() {
   std::ifstream v2("/sys/fs/cgroup/cpu.max");
   std::string quota, period;
@@ -93,7 +93,8 @@ void run(std::int64_t count, void (*body)(const void*, std::int64_t), const void
     inside = false;
   }
 #elif defined(NORMLAB_STD_THREADS)
-  // Started anew for every call: slow, but a thread sanitizer understands it, which it does not with OpenMP's own barriers.
+  // Started anew for every call: slow, but a thread sanitizer understands it, which it does not with OpenMP's own
+  // barriers.
   std::vector<std::thread> started;
   for (int first = 0; first < workers; ++first) {
     started.emplace_back([=] {

@@ -1,4 +1,5 @@
-// The one room that knows threads. Work is cut by shape, never by the number of threads, so results cannot depend on it.
+// The one room that knows threads. Work is cut by shape, never by the number of threads, so results cannot depend on
+// it.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +20,13 @@ namespace parallel_detail {
 void run(std::int64_t count, void (*body)(const void*, std::int64_t), const void* closure);
 }
 
-// Calls body(i) for every i in [0, count), each exactly once, item i always on thread i mod threads. Bodies may not write
-// what another reads. They must not throw.
+// Calls body(i) for every i in [0, count), each exactly once, item i always on thread i mod threads. Bodies may not
+// write what another reads. They must not throw.
 template <class Body>
 void parallel_for(std::int64_t count, const Body& body) {
   parallel_detail::run(
-      count, [](const void* closure, std::int64_t i) { (*static_cast<const Body*>(closure))(i); }, std::addressof(body));
+      count, [](const void* closure, std::int64_t i) { (*static_cast<const Body*>(closure))(i); },
+      std::addressof(body));
 }
 
 }  // namespace normlab

@@ -1,5 +1,6 @@
-// Counter-based random numbers: a value is a pure function of (seed, stream, step, index), so it never depends on the order of
-// calls, on the number of threads or on what else drew numbers. Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3").
+// Counter-based random numbers: a value is a pure function of (seed, stream, step, index), so it never depends on the
+// order of calls, on the number of threads or on what else drew numbers. Philox4x32-10 (Salmon et al. 2011, "Parallel
+// random numbers: as easy as 1, 2, 3").
 #pragma once
 
 #include <array>
@@ -20,7 +21,7 @@ class Rng {
   Rng(std::uint64_t seed, std::uint32_t stream, std::uint64_t step = 0);
 
   std::uint64_t bits(std::uint64_t index) const;
-  double uniform(std::uint64_t index) const;                           // [0, 1), 53 bits
+  double uniform(std::uint64_t index) const;                            // [0, 1), 53 bits
   std::uint64_t below(std::uint64_t index, std::uint64_t bound) const;  // [0, bound), bound > 0
   double normal(std::uint64_t index) const;                             // mean 0, variance 1 (Box-Muller)
 

@@ -32,10 +32,8 @@ inline void append(std::string& out, bool piece) { out += piece ? "true" : "fals
 inline void append(std::string& out, double piece) { out += number(piece); }
 inline void append(std::string& out, float piece) { out += number(piece); }
 template <class T>
-  requires std::is_integral_v<T>
-void append(std::string& out, T piece) {
-  out += std::to_string(piece);
-}
+requires std::is_integral_v<T>
+void append(std::string& out, T piece) { out += std::to_string(piece); }
 }  // namespace text_detail
 
 // All pieces joined: str("row ", 3, " of ", name).
@@ -46,7 +44,8 @@ std::string str(const Pieces&... pieces) {
   return out;
 }
 
-// The whole of `text` as a number, or nothing: no blanks, no sign tricks, no rest. Reads nan/inf in the usual spellings.
+// The whole of `text` as a number, or nothing: no blanks, no sign tricks, no rest. Reads nan/inf in the usual
+// spellings.
 std::optional<double> parse_double(std::string_view text);
 std::optional<std::int64_t> parse_int(std::string_view text);
 
@@ -58,10 +57,12 @@ std::string lower(std::string_view text);
 // Number of insertions, deletions, replacements and neighbour swaps between two words, ignoring case.
 int edit_distance(std::string_view a, std::string_view b);
 
-// " (did you mean 'model.norm'?)" for the nearest candidate, or "" where none is near (distance above max(1, length/3)).
+// " (did you mean 'model.norm'?)" for the nearest candidate, or "" where none is near (distance above max(1,
+// length/3)).
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
-// `text` between single quotes with control characters and non-ASCII bytes escaped, cut to `most` characters: for messages.
+// `text` between single quotes with control characters and non-ASCII bytes escaped, cut to `most` characters: for
+// messages.
 std::string quote(std::string_view text, std::size_t most = 60);
 
 }  // namespace normlab

@@ -147,8 +147,7 @@ std::vector<int32_t> Corpus::encode(std::string_view text) const {
   }
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t length = text_.units == Units::bytes ? 1 : utf8_length(text, at);
-    if (length == 0)
-      throw DataError(str("the text is not valid UTF-8 at byte ", at, ": ", quote(text.substr(at, 1))));
+    if (length == 0) throw DataError(str("the text is not valid UTF-8 at byte ", at, ": ", quote(text.substr(at, 1))));
     ids.push_back(id_of(text.substr(at, length)));
     at += length;
   }
@@ -163,8 +162,8 @@ Corpus load_corpus(const DataConfig& config, int64_t context) {
   if (source == sources.end()) {
     std::vector<std::string> names;
     for (const auto& s : sources) names.emplace_back(s.name);
-    throw ConfigError(str("data.source: unknown source ", quote(config.source),
-                          did_you_mean(config.source, names), "; expected ", join(names, ", ")));
+    throw ConfigError(str("data.source: unknown source ", quote(config.source), did_you_mean(config.source, names),
+                          "; expected ", join(names, ", ")));
   }
   const bool reads_file = config.source == "text" || config.source == "tokens";
   if (reads_file && config.path.empty())

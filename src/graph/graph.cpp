@@ -11,7 +11,8 @@ namespace normlab {
 
 namespace {
 
-// Rows whose length is a large multiple of 64 elements get 16 more: power-of-two strides make rows collide in the cache sets.
+// Rows whose length is a large multiple of 64 elements get 16 more: power-of-two strides make rows collide in the cache
+// sets.
 int64_t row_stride(int64_t cols) {
   if (cols < 16) return cols;
   const int64_t rounded = (cols + 15) / 16 * 16;
@@ -22,7 +23,8 @@ int64_t row_stride(int64_t cols) {
 
 const Shape& Var::shape() const { return graph->shape(id); }
 
-// ---- recording ---------------------------------------------------------------------------------------------------------
+// ---- recording
+// ---------------------------------------------------------------------------------------------------------
 
 Graph::Scope::Scope(Graph& graph, std::string_view part) : graph_(graph), before_(graph.path_.size()) {
   if (!graph.path_.empty()) graph.path_ += '.';
@@ -31,7 +33,9 @@ Graph::Scope::Scope(Graph& graph, std::string_view part) : graph_(graph), before
 
 Graph::Scope::~Scope() { graph_.path_.resize(before_); }
 
-std::string Graph::path(std::string_view leaf) const { return path_.empty() ? std::string(leaf) : str(path_, ".", leaf); }
+std::string Graph::path(std::string_view leaf) const {
+  return path_.empty() ? std::string(leaf) : str(path_, ".", leaf);
+}
 
 void Graph::fail(std::string_view what) const { throw ShapeError(str(path_.empty() ? "model" : path_, ": ", what)); }
 
@@ -124,7 +128,8 @@ double Graph::forward_flops() const {
   return sum;
 }
 
-// ---- replay ------------------------------------------------------------------------------------------------------------
+// ---- replay
+// ------------------------------------------------------------------------------------------------------------
 
 void Graph::allocate_shared() { shared_ = Slab(shared_elements_); }
 
@@ -203,7 +208,9 @@ ConstView OpContext::grad_out() const {
   return {v.data, v.rows, v.cols, v.stride, v.groups};
 }
 
-bool OpContext::wants(int i) const { return has(i) && graph_.tensor(node_.inputs[static_cast<std::size_t>(i)]).wants_grad; }
+bool OpContext::wants(int i) const {
+  return has(i) && graph_.tensor(node_.inputs[static_cast<std::size_t>(i)]).wants_grad;
+}
 
 Gradient OpContext::grad(int i) const {
   const auto at = static_cast<std::size_t>(i);

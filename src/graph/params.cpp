@@ -107,7 +107,8 @@ void ParamStore::initialize(uint64_t seed) {
         break;
       case ParamSpec::Fill::uniform:  // variance of U(-a, a) is a^2 / 3
         for (int64_t e = 0; e < n; ++e) {
-          values[e] = static_cast<real>(p.mean + p.std * std::sqrt(3.0) * (2 * rng.uniform(static_cast<uint64_t>(e)) - 1));
+          values[e] =
+              static_cast<real>(p.mean + p.std * std::sqrt(3.0) * (2 * rng.uniform(static_cast<uint64_t>(e)) - 1));
         }
         break;
     }

@@ -1,5 +1,5 @@
-// Memory planning: every value, saved buffer, gradient and scratch is an interval of ticks. Forward of node i is tick i, its
-// backward tick 2N - 1 - i. Intervals that do not overlap share memory.
+// Memory planning: every value, saved buffer, gradient and scratch is an interval of ticks. Forward of node i is tick
+// i, its backward tick 2N - 1 - i. Intervals that do not overlap share memory.
 #include <algorithm>
 #include <map>
 #include <vector>

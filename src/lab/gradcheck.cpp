@@ -28,8 +28,8 @@ double root_mean_square(const real* x, int64_t n) {
 }
 
 // Backward's slope along `direction` against differences at falling steps: a kink or an eps nearby asks for small ones,
-// rounding for large ones (the last serve zero rows beside an eps of 1e-8), and a wrong backward agrees with none. Relative to the larger of the two, or to `floor`
-// where both are next to nothing.
+// rounding for large ones (the last serve zero rows beside an eps of 1e-8), and a wrong backward agrees with none.
+// Relative to the larger of the two, or to `floor` where both are next to nothing.
 void probe(GradcheckRow& row, Recording& r, int64_t first, const std::vector<double>& direction, double slope,
            double floor, const std::string& label) {
   double best = kInfinite, nearest = 0;

@@ -22,7 +22,11 @@ std::string duration(double seconds) {
 }  // namespace
 
 Progress::Progress(std::int64_t steps, std::int64_t first_step, bool wanted)
-    : steps_(steps), first_step_(first_step), wanted_(wanted && ::isatty(STDERR_FILENO) != 0), start_(Clock::now()), last_(start_) {}
+    : steps_(steps),
+      first_step_(first_step),
+      wanted_(wanted && ::isatty(STDERR_FILENO) != 0),
+      start_(Clock::now()),
+      last_(start_) {}
 
 Progress::~Progress() {
   if (wanted_) std::fputs("\r\x1b[K", stderr);
@@ -34,8 +38,9 @@ void Progress::show(std::int64_t step, double loss, double tokens_per_second) {
   last_ = now;
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   const double left = elapsed / static_cast<double>(step - first_step_) * static_cast<double>(steps_ - step);
-  const std::string line = str("\r\x1b[Kstep ", step, " of ", steps_, "  loss ", fixed(loss, 4), "  ",
-                               grouped(static_cast<std::int64_t>(tokens_per_second)), " tokens/s  ", duration(left), " left");
+  const std::string line =
+      str("\r\x1b[Kstep ", step, " of ", steps_, "  loss ", fixed(loss, 4), "  ",
+          grouped(static_cast<std::int64_t>(tokens_per_second)), " tokens/s  ", duration(left), " left");
   std::fputs(line.c_str(), stderr);
   std::fflush(stderr);
 }

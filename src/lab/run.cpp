@@ -37,7 +37,10 @@ Json number_or_null(std::optional<double> value) { return value && std::isfinite
 class RunDirectory {
  public:
   RunDirectory(const RunConfig& config, const RunOptions& options)
-      : config_(config), options_(options), directory_(options.out / config.name), corpus_(load_corpus(data_config(config), config.context)),
+      : config_(config),
+        options_(options),
+        directory_(options.out / config.name),
+        corpus_(load_corpus(data_config(config), config.context)),
         batches_(corpus_, static_cast<uint64_t>(config.seed), config.context) {}
 
   RunOutcome run() {
@@ -66,7 +69,9 @@ class RunDirectory {
       throw UsageError(str(directory_.string(), " is not empty and holds no run; choose another --out or run.name"));
     }
     if (!options_.overwrite && !options_.resume) {
-      throw UsageError(str(directory_.string(), " already holds a run; go on with it by --resume, replace it by --overwrite, or choose another --out or run.name"));
+      throw UsageError(str(directory_.string(),
+                           " already holds a run; go on with it by --resume, replace it by --overwrite, or choose "
+                           "another --out or run.name"));
     }
   }
 
@@ -75,7 +80,9 @@ class RunDirectory {
     for (const std::string& text : config_warnings(config_)) message("warning", text.c_str());
     for (const std::string& text : model_warnings(model)) message("warning", text.c_str());
     if (config_.warmup >= config_.steps) {
-      message("warning", str("warmup (", config_.warmup, ") covers the whole run (", config_.steps, " steps); the rate never reaches lr").c_str());
+      message("warning", str("warmup (", config_.warmup, ") covers the whole run (", config_.steps,
+                             " steps); the rate never reaches lr")
+                             .c_str());
     }
   }
 
@@ -90,16 +97,18 @@ class RunDirectory {
     const CheckpointInfo info = checkpoint_info(file, path.string());
     require_same(resolve(parse_config(info.config, path.string(), {}).settings), path.string());
     if (info.data != corpus_.digest()) {
-      throw DataError(str(path.string(), ": cannot resume: the data are not those of the run (", corpus_.description(), ")"));
+      throw DataError(
+          str(path.string(), ": cannot resume: the data are not those of the run (", corpus_.description(), ")"));
     }
     if (info.kernels != kernels().name) {
-      throw UsageError(str(path.string(), ": cannot resume with kernels '", kernels().name, "' what ran with '", info.kernels,
-                           "': results would match neither; set NORMLAB_KERNELS=", info.kernels));
+      throw UsageError(str(path.string(), ": cannot resume with kernels '", kernels().name, "' what ran with '",
+                           info.kernels, "': results would match neither; set NORMLAB_KERNELS=", info.kernels));
     }
     load_checkpoint(file, path.string(), trainer);
   }
 
-  // A resume of a run that ended before: its result as it stands. A run that diverged ended too, one row after its last checkpoint.
+  // A resume of a run that ended before: its result as it stands. A run that diverged ended too, one row after its last
+  // checkpoint.
   std::optional<RunOutcome> finished_before(int64_t steps_done) const {
     const fs::path path = directory_ / "summary.json";
     if (!options_.resume || !fs::exists(path)) return std::nullopt;
@@ -114,22 +123,27 @@ class RunDirectory {
     outcome.already_done = true;
     outcome.verdict = {text("verdict"), text("reason")};
     outcome.steps = static_cast<int64_t>(value("steps"));
-    outcome.first_loss = value("first_loss"), outcome.best_loss = value("best_loss"), outcome.final_loss = value("final_loss");
+    outcome.first_loss = value("first_loss"), outcome.best_loss = value("best_loss"),
+    outcome.final_loss = value("final_loss");
     const bool ended = steps_done >= config_.steps || outcome.steps > steps_done;
     if (!ended || outcome.verdict.name == "interrupted") return std::nullopt;
     const fs::path metrics = directory_ / "metrics.csv";
     if (const auto rows = static_cast<int64_t>(read_csv(metrics).cells.size()); rows != outcome.steps) {
-      throw IoError(str(metrics.string(), ": has ", rows, " rows, but summary.json tells of ", outcome.steps, " steps; --overwrite runs it again"));
+      throw IoError(str(metrics.string(), ": has ", rows, " rows, but summary.json tells of ", outcome.steps,
+                        " steps; --overwrite runs it again"));
     }
     return outcome;
   }
 
-  // A resumed run must be the same run; only its length may grow, where no rate depends on it, and checkpoints may come at other times.
+  // A resumed run must be the same run; only its length may grow, where no rate depends on it, and checkpoints may come
+  // at other times.
   void require_same(const RunConfig& before, const std::string& path) const {
     for (const Difference& d : differences(before, config_)) {
       if (d.key == "checkpoint.every") continue;
-      if (d.key == "train.steps" && config_.steps > before.steps && !find_schedule(config_.schedule)->uses_steps) continue;
-      throw ConfigError(str(path, ": cannot resume under another configuration: '", d.key, "' was ", d.first, " and is now ", d.second));
+      if (d.key == "train.steps" && config_.steps > before.steps && !find_schedule(config_.schedule)->uses_steps)
+        continue;
+      throw ConfigError(str(path, ": cannot resume under another configuration: '", d.key, "' was ", d.first,
+                            " and is now ", d.second));
     }
   }
 
@@ -151,7 +165,8 @@ class RunDirectory {
       lock_.emplace(directory_);
       check_directory();  // another process may have been quicker
     }
-    if (::access(directory_.c_str(), W_OK) != 0) throw IoError(str(directory_.string(), ": the directory is not writable"));
+    if (::access(directory_.c_str(), W_OK) != 0)
+      throw IoError(str(directory_.string(), ": the directory is not writable"));
     if (options_.overwrite) {
       for (const char* name : kRunFiles) fs::remove(directory_ / name, error);
     }
@@ -164,7 +179,8 @@ class RunDirectory {
   // The header and the rows up to the checkpoint; what a killed run wrote after it is written again.
   std::string kept_rows(const char* name, const char* header, int64_t steps_done) const {
     const fs::path path = directory_ / name;
-    const std::string kept = options_.resume && fs::exists(path) ? cut_rows_after(read_file(path), steps_done, path.string()) : "";
+    const std::string kept =
+        options_.resume && fs::exists(path) ? cut_rows_after(read_file(path), steps_done, path.string()) : "";
     if (kept.empty()) return header;
     if (kept.rfind(header, 0) != 0) throw IoError(str(path.string(), ":1: the columns are not those of this version"));
     return kept;
@@ -188,20 +204,25 @@ class RunDirectory {
       trouble_ = step.trouble;
 
       std::optional<double> validation;
-      if (trouble_.empty() && config_.eval_every > 0 && step.step % config_.eval_every == 0) validation = evaluate(trainer);
-      metrics_.append(csv_row(step.step, step.tokens, step.lr, step.loss, validation, step.grad_norm, step.param_norm, step.update_norm));
+      if (trouble_.empty() && config_.eval_every > 0 && step.step % config_.eval_every == 0)
+        validation = evaluate(trainer);
+      metrics_.append(csv_row(step.step, step.tokens, step.lr, step.loss, validation, step.grad_norm, step.param_norm,
+                              step.update_norm));
       const double speed = static_cast<double>(step.tokens - tokens_before) / seconds;
       timing_.append(csv_row(step.step, seconds, speed));
       progress.show(step.step, step.loss, speed);
       if (!trouble_.empty()) break;
       interrupted_ = options_.stop != nullptr && options_.stop();
-      if (config_.checkpoint_every > 0 && step.step % config_.checkpoint_every == 0 && step.step < config_.steps) save(trainer);
+      if (config_.checkpoint_every > 0 && step.step % config_.checkpoint_every == 0 && step.step < config_.steps)
+        save(trainer);
     }
     save(trainer);
     if (trainer.steps_done() >= config_.steps) interrupted_ = false;  // the signal came during the last step
   }
 
-  void save(Trainer& trainer) const { save_checkpoint(directory_ / "checkpoint.safetensors", trainer, dump(config_), corpus_.digest()); }
+  void save(Trainer& trainer) const {
+    save_checkpoint(directory_ / "checkpoint.safetensors", trainer, dump(config_), corpus_.digest());
+  }
 
   std::optional<double> evaluate(Trainer& trainer) const {
     return corpus_.validation().empty() ? std::nullopt : std::optional(trainer.evaluate(config_.eval_batches));
@@ -213,7 +234,8 @@ class RunDirectory {
     outcome.steps = static_cast<int64_t>(losses_.size());
     outcome.verdict = judge(losses_, corpus_.context_free_entropy(), trouble_);
     if (interrupted_) {
-      outcome.verdict = {"interrupted", str("after step ", trainer.steps_done(), " of ", config_.steps, "; go on with --resume")};
+      outcome.verdict = {"interrupted",
+                         str("after step ", trainer.steps_done(), " of ", config_.steps, "; go on with --resume")};
     }
     outcome.first_loss = losses_.empty() ? std::nan("") : losses_.front();
     outcome.best_loss = std::nan("");
@@ -271,7 +293,8 @@ RunOutcome train_run(const RunConfig& config, const RunOptions& options) { retur
 TrainedRun load_trained_run(const fs::path& directory) {
   TrainedRun run;
   const fs::path path = directory / "checkpoint.safetensors";
-  if (fs::exists(directory) && !fs::exists(path)) throw IoError(str(directory.string(), ": holds no checkpoint.safetensors; has the run finished?"));
+  if (fs::exists(directory) && !fs::exists(path))
+    throw IoError(str(directory.string(), ": holds no checkpoint.safetensors; has the run finished?"));
   run.path = path.string();
   run.file = read_safetensors(path);
   run.config = resolve(parse_config(checkpoint_info(run.file, run.path).config, run.path, {}).settings);

@@ -14,8 +14,8 @@ struct RunOptions {
   std::filesystem::path out = "runs";
   bool resume = false;
   bool overwrite = false;
-  bool quiet = false;              // no progress and no messages
-  bool (*stop)() = nullptr;        // asked after every step; true = write a checkpoint and stop
+  bool quiet = false;        // no progress and no messages
+  bool (*stop)() = nullptr;  // asked after every step; true = write a checkpoint and stop
 };
 
 struct RunOutcome {
@@ -41,7 +41,8 @@ TrainedRun load_trained_run(const std::filesystem::path& directory);
 void check_memory(const Cost& cost);
 
 // The files of a run directory: all that a run writes, and what --overwrite replaces.
-inline constexpr const char* kRunFiles[] = {"config.toml", "metrics.csv", "timing.csv", "summary.json", "checkpoint.safetensors"};
+inline constexpr const char* kRunFiles[] = {"config.toml", "metrics.csv", "timing.csv", "summary.json",
+                                            "checkpoint.safetensors"};
 
 extern const char kVersion[];
 

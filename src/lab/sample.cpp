@@ -32,7 +32,8 @@ int32_t draw(const real* logits, int64_t n, double temperature, double u) {
 std::string sample(const TrainedRun& run, const SampleOptions& options) {
   const Corpus corpus = load_corpus(data_config(run.config), run.config.context);
   if (const std::string data = checkpoint_info(run.file, run.path).data; data != corpus.digest()) {
-    throw DataError(str(run.path, ": the data are not those the model was trained on (", corpus.description(), "), so its ids would not spell its text"));
+    throw DataError(str(run.path, ": the data are not those the model was trained on (", corpus.description(),
+                        "), so its ids would not spell its text"));
   }
   const ModelConfig model = model_config(run.config, corpus.vocabulary());
   ParamStore store;
@@ -64,7 +65,8 @@ std::string sample(const TrainedRun& run, const SampleOptions& options) {
     pass.targets = valid.data();
     graph.forward(work, pass);
     const real* logits = graph.value(work, decoder.logits).row(static_cast<int64_t>(n) - 1);
-    if (!std::all_of(logits, logits + choices, [](real z) { return std::isfinite(z); })) throw Error("the model's output is not finite");
+    if (!std::all_of(logits, logits + choices, [](real z) { return std::isfinite(z); }))
+      throw Error("the model's output is not finite");
     ids.push_back(draw(logits, choices, options.temperature, rng.uniform(static_cast<uint64_t>(i))));
   }
   return corpus.decode(ids);

@@ -13,9 +13,12 @@ namespace {
 std::string file_part(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-' || c == '+';
-    if (plain) out += c;
-    else if (c != '"' && c != '[' && c != ']') out += '-';
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+                       c == '_' || c == '-' || c == '+';
+    if (plain)
+      out += c;
+    else if (c != '"' && c != '[' && c != ']')
+      out += '-';
   }
   return out;
 }
@@ -30,7 +33,8 @@ std::string text_of(RunConfig config, const std::string& key) {
 // "model.norm" as "norm", unless another axis ends alike.
 std::string short_key(const std::string& key, const std::vector<SweepAxis>& axes) {
   const auto leaf = [](const std::string& k) { return k.substr(k.rfind('.') + 1); };
-  const auto alike = std::count_if(axes.begin(), axes.end(), [&](const SweepAxis& a) { return leaf(a.key) == leaf(key); });
+  const auto alike =
+      std::count_if(axes.begin(), axes.end(), [&](const SweepAxis& a) { return leaf(a.key) == leaf(key); });
   return alike > 1 ? key : leaf(key);
 }
 
@@ -44,7 +48,8 @@ std::vector<SweepPoint> expand(const ConfigFile& file) {
         throw ConfigError(str(s.where, ": '", axis.key, "' is swept in the file (", axis.where, ")"));
       }
     }
-    if (axis.key == "run.name") throw ConfigError(str(axis.where, ": 'run.name' cannot be swept; runs are named by their values"));
+    if (axis.key == "run.name")
+      throw ConfigError(str(axis.where, ": 'run.name' cannot be swept; runs are named by their values"));
     count *= axis.values.size();
     if (count > 100000) throw ConfigError(str(axis.where, ": the sweep has more than 100000 combinations"));
   }
@@ -66,7 +71,8 @@ std::vector<SweepPoint> expand(const ConfigFile& file) {
     }
     point.config.name = join(parts, ",");
     if (!names.insert(point.config.name).second) {
-      throw ConfigError(str(file.sweep.back().where, ": two combinations of the sweep are the same run: ", point.config.name));
+      throw ConfigError(
+          str(file.sweep.back().where, ": two combinations of the sweep are the same run: ", point.config.name));
     }
     points.push_back(std::move(point));
   }

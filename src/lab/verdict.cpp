@@ -9,10 +9,10 @@ namespace normlab {
 
 namespace {
 
-constexpr std::size_t kFinal = 20;     // steps of the final loss
-constexpr double kClear = 0.02;        // of the context-free entropy
-constexpr std::size_t kSmooth = 10;    // steps of the mean in which spikes are sought
-constexpr double kSpike = 0.25;        // of the descent
+constexpr std::size_t kFinal = 20;      // steps of the final loss
+constexpr double kClear = 0.02;         // of the context-free entropy
+constexpr std::size_t kSmooth = 10;     // steps of the mean in which spikes are sought
+constexpr double kSpike = 0.25;         // of the descent
 constexpr std::size_t kLongSpike = 20;  // steps
 
 std::vector<double> tail(const std::vector<double>& losses) {
@@ -25,7 +25,8 @@ double mean(const std::vector<double>& x) {
   return sum / static_cast<double>(x.size());
 }
 
-// Standard deviation of the losses around their trend, from differences of neighbours (von Neumann 1941): a falling curve is not noise.
+// Standard deviation of the losses around their trend, from differences of neighbours (von Neumann 1941): a falling
+// curve is not noise.
 double noise(const std::vector<double>& x) {
   double squares = 0;
   for (std::size_t i = 1; i < x.size(); ++i) squares += (x[i] - x[i - 1]) * (x[i] - x[i - 1]);
@@ -41,7 +42,8 @@ Spike longest_spike(const std::vector<double>& losses) {
   if (losses.size() < kSmooth) return {};
   std::vector<double> smooth;
   for (std::size_t i = kSmooth; i <= losses.size(); ++i) {
-    smooth.push_back(mean({losses.begin() + static_cast<std::ptrdiff_t>(i - kSmooth), losses.begin() + static_cast<std::ptrdiff_t>(i)}));
+    smooth.push_back(mean(
+        {losses.begin() + static_cast<std::ptrdiff_t>(i - kSmooth), losses.begin() + static_cast<std::ptrdiff_t>(i)}));
   }
   const double bound = kSpike * (losses[0] - *std::min_element(smooth.begin(), smooth.end()));
   Spike longest, now;
@@ -60,9 +62,7 @@ Spike longest_spike(const std::vector<double>& losses) {
 
 }  // namespace
 
-double final_loss(const std::vector<double>& losses) {
-  return losses.empty() ? std::nan("") : mean(tail(losses));
-}
+double final_loss(const std::vector<double>& losses) { return losses.empty() ? std::nan("") : mean(tail(losses)); }
 
 Verdict judge(const std::vector<double>& losses, std::optional<double> entropy, const std::string& trouble) {
   if (!trouble.empty()) return {"diverged", str("at step ", losses.size(), ": ", trouble)};
@@ -76,16 +76,18 @@ Verdict judge(const std::vector<double>& losses, std::optional<double> entropy, 
   if (entropy) {
     const double margin = std::max(kClear * *entropy, 3 * noise(last) / std::sqrt(static_cast<double>(last.size())));
     if (end > *entropy - margin) {
-      return {"stalled", str("final loss ", fixed(end, 4), " is not clearly (by ", fixed(margin, 4), ") below ", fixed(*entropy, 4),
-                             ", the context-free entropy")};
+      return {"stalled", str("final loss ", fixed(end, 4), " is not clearly (by ", fixed(margin, 4), ") below ",
+                             fixed(*entropy, 4), ", the context-free entropy")};
     }
   }
   const Spike spike = longest_spike(losses);
   if (spike.length >= kLongSpike) {
-    return {"spiked", str("from step ", spike.first, " the loss stayed far above its best for ", spike.length, " steps")};
+    return {"spiked",
+            str("from step ", spike.first, " the loss stayed far above its best for ", spike.length, " steps")};
   }
-  return {"stable", entropy ? str("final loss ", fixed(end, 4), " is below ", fixed(*entropy, 4), ", the context-free entropy")
-                            : str("final loss ", fixed(end, 4))};
+  return {"stable",
+          entropy ? str("final loss ", fixed(end, 4), " is below ", fixed(*entropy, 4), ", the context-free entropy")
+                  : str("final loss ", fixed(end, 4))};
 }
 
 }  // namespace normlab

@@ -17,12 +17,15 @@ double final_loss(const std::vector<double>& losses);
 
 // Let first = losses[0], final = final_loss(losses), H = context-free entropy (nats). In this order:
 //   diverged  a loss is not finite, or `trouble` says why the run stopped; or final > first
-//   stalled   final > H - max(0.02 H, 3 s / sqrt(n)): not clearly below what a predictor without context reaches. n = min(20, steps) last
+//   stalled   final > H - max(0.02 H, 3 s / sqrt(n)): not clearly below what a predictor without context reaches. n =
+//   min(20, steps) last
 //             losses, s = their noise, the root of half the mean squared difference of neighbours
-//   spiked    the mean over 10 steps stayed above its best so far by more than a quarter of the run's whole descent (first - lowest such mean)
+//   spiked    the mean over 10 steps stayed above its best so far by more than a quarter of the run's whole descent
+//   (first - lowest such mean)
 //             for 20 steps in a row or more
 //   stable    none of these
 // Runs of fewer than 20 steps are judged by the losses they have.
-Verdict judge(const std::vector<double>& losses, std::optional<double> context_free_entropy, const std::string& trouble);
+Verdict judge(const std::vector<double>& losses, std::optional<double> context_free_entropy,
+              const std::string& trouble);
 
 }  // namespace normlab

@@ -11,7 +11,9 @@ namespace {
 class Builder {
  public:
   Builder(Graph& graph, const ModelConfig& config)
-      : graph_(graph), config_(config), wire_(graph, config.norm, *config.placement, config.placement_options, config.layers) {}
+      : graph_(graph),
+        config_(config),
+        wire_(graph, config.norm, *config.placement, config.placement_options, config.layers) {}
 
   Decoder build() {
     const Placement& placement = *config_.placement;
@@ -87,7 +89,8 @@ class Builder {
       return dropout(branch(x), config_.dropout);  // residual dropout: Vaswani et al. 2017, section 5.4
     };
     s = config_.placement->sublayer(wire_, s, counted);
-    if (calls != 1) graph_.fail(str("placement '", config_.placement->name, "' calls the branch ", calls, " times, not once"));
+    if (calls != 1)
+      graph_.fail(str("placement '", config_.placement->name, "' calls the branch ", calls, " times, not once"));
     return s;
   }
 
@@ -142,7 +145,8 @@ class Builder {
 }  // namespace
 
 Decoder build_decoder(Graph& graph, const ModelConfig& config) {
-  if (config.width % config.heads != 0) graph.fail(str("width ", config.width, " does not divide into ", config.heads, " heads"));
+  if (config.width % config.heads != 0)
+    graph.fail(str("width ", config.width, " does not divide into ", config.heads, " heads"));
   if (config.heads % config.kv_heads != 0) {
     graph.fail(str(config.heads, " heads do not divide into ", config.kv_heads, " kv heads"));
   }
@@ -152,12 +156,15 @@ Decoder build_decoder(Graph& graph, const ModelConfig& config) {
 std::vector<std::string> model_warnings(const ModelConfig& config) {
   std::vector<std::string> warnings;
   if (config.norm.def != nullptr && config.norm.def->reach != Reach::token) {
-    warnings.push_back(str("norm '", config.norm.def->name, "' looks across positions: in this causal model future tokens leak into the prediction",
-                           config.norm.def->reach == Reach::batch ? " while training, so training loss is too good and evaluation differs" : ", so its loss is too good"));
+    warnings.push_back(str("norm '", config.norm.def->name,
+                           "' looks across positions: in this causal model future tokens leak into the prediction",
+                           config.norm.def->reach == Reach::batch
+                               ? " while training, so training loss is too good and evaluation differs"
+                               : ", so its loss is too good"));
   }
   if (config.placement->init_gain != nullptr && !config.init->placement_gains) {
-    warnings.push_back(str("init '", config.init->name, "' leaves out the gains of placement '", config.placement->name, "' (",
-                           config.placement->init_rule, "); init = \"auto\" applies them"));
+    warnings.push_back(str("init '", config.init->name, "' leaves out the gains of placement '", config.placement->name,
+                           "' (", config.placement->init_rule, "); init = \"auto\" applies them"));
   }
   return warnings;
 }

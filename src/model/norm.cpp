@@ -4,7 +4,9 @@
 
 namespace normlab {
 
-double NormSite::option(std::string_view name) const { return option_value(choice_->options, choice_->def->options, name); }
+double NormSite::option(std::string_view name) const {
+  return option_value(choice_->options, choice_->def->options, name);
+}
 
 Var NormSite::vector(std::string_view name, double initial, bool trainable) const {
   ParamSpec spec;

@@ -14,18 +14,21 @@ const NormDef groupnorm = {
     .eps_reason = "PyTorch's value",
     .shift_invariant = true,
     .scale_invariant = true,
-    .options = {{"groups", 4, 1, 1 << 20, OptionSpec::Kind::integer, "groups of channels; must divide the width; 1 is LayerNorm", true}},
-    .define = [](const NormSite& s, Var x) {
-      // As a q/k norm it gets heads, (B, T, H, dh); the groups then lie within each head.
-      Graph& g = s.graph();
-      const int64_t heads = x.shape().rank() == 4 ? x.shape()[2] : 0;
-      const Var whole = heads > 0 ? g.merge(x) : x;
-      const Var c = center(g.split(whole, std::max<int64_t>(heads, 1) * static_cast<int64_t>(s.option("groups"))), {});
-      const Var merged = g.merge(divide(c, rms(c, s.eps(), {}), Over::channels));
-      const Var normed = heads > 0 ? g.split(merged, heads) : merged;
-      const Var gain = s.gain();
-      return shift_channels(scale_channels(normed, gain), s.bias());
-    },
+    .options = {{"groups", 4, 1, 1 << 20, OptionSpec::Kind::integer,
+                 "groups of channels; must divide the width; 1 is LayerNorm", true}},
+    .define =
+        [](const NormSite& s, Var x) {
+          // As a q/k norm it gets heads, (B, T, H, dh); the groups then lie within each head.
+          Graph& g = s.graph();
+          const int64_t heads = x.shape().rank() == 4 ? x.shape()[2] : 0;
+          const Var whole = heads > 0 ? g.merge(x) : x;
+          const Var c =
+              center(g.split(whole, std::max<int64_t>(heads, 1) * static_cast<int64_t>(s.option("groups"))), {});
+          const Var merged = g.merge(divide(c, rms(c, s.eps(), {}), Over::channels));
+          const Var normed = heads > 0 ? g.split(merged, heads) : merged;
+          const Var gain = s.gain();
+          return shift_channels(scale_channels(normed, gain), s.bias());
+        },
 };
 
 }  // namespace normlab

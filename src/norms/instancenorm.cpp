@@ -13,14 +13,16 @@ const NormDef instancenorm = {
     .reach = Reach::sequence,
     .shift_invariant = true,
     .scale_invariant = true,
-    .options = {{"masked", 1, 0, 1, OptionSpec::Kind::boolean, "padding and ignored positions stay out of the statistics"}},
-    .define = [](const NormSite& s, Var x) {
-      const Statistic statistic{.over = Over::time, .masked = s.option("masked") != 0};
-      const Var c = center(x, statistic);
-      const Var normed = divide(c, rms(c, s.eps(), statistic), Over::time);
-      const Var gain = s.gain();
-      return shift_channels(scale_channels(normed, gain), s.bias());
-    },
+    .options = {{"masked", 1, 0, 1, OptionSpec::Kind::boolean,
+                 "padding and ignored positions stay out of the statistics"}},
+    .define =
+        [](const NormSite& s, Var x) {
+          const Statistic statistic{.over = Over::time, .masked = s.option("masked") != 0};
+          const Var c = center(x, statistic);
+          const Var normed = divide(c, rms(c, s.eps(), statistic), Over::time);
+          const Var gain = s.gain();
+          return shift_channels(scale_channels(normed, gain), s.bias());
+        },
 };
 
 }  // namespace normlab

@@ -12,16 +12,18 @@ const NormDef layernorm = {
     .eps_reason = "PyTorch's and GPT-2's value",
     .shift_invariant = true,
     .scale_invariant = true,
-    .define = [](const NormSite& s, Var x) {
-      const Var c = center(x, {});
-      const Var normed = divide(c, rms(c, s.eps(), {}), Over::channels);
-      const Var gain = s.gain();
-      return shift_channels(scale_channels(normed, gain), s.bias());
-    },
-    .fused = [](const NormSite& s, Var x) {
-      const Var gain = s.gain();
-      return row_norm(x, gain, s.bias(), s.eps(), true);
-    },
+    .define =
+        [](const NormSite& s, Var x) {
+          const Var c = center(x, {});
+          const Var normed = divide(c, rms(c, s.eps(), {}), Over::channels);
+          const Var gain = s.gain();
+          return shift_channels(scale_channels(normed, gain), s.bias());
+        },
+    .fused =
+        [](const NormSite& s, Var x) {
+          const Var gain = s.gain();
+          return row_norm(x, gain, s.bias(), s.eps(), true);
+        },
 };
 
 }  // namespace normlab

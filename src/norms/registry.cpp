@@ -1,4 +1,5 @@
-// Every norm by name, one line each. The list is explicit: objects that register themselves are dropped by static linking.
+// Every norm by name, one line each. The list is explicit: objects that register themselves are dropped by static
+// linking.
 #include "normlab/norm.h"
 
 #define NORMLAB_NORMS(X) \

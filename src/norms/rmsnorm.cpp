@@ -11,9 +11,8 @@ const NormDef rmsnorm = {
     .default_eps = 1e-6,
     .eps_reason = "LLaMA's value",
     .scale_invariant = true,
-    .define = [](const NormSite& s, Var x) {
-      return scale_channels(divide(x, rms(x, s.eps(), {}), Over::channels), s.gain());
-    },
+    .define = [](const NormSite& s,
+                 Var x) { return scale_channels(divide(x, rms(x, s.eps(), {}), Over::channels), s.gain()); },
     .fused = [](const NormSite& s, Var x) { return row_norm(x, s.gain(), {}, s.eps(), false); },
 };
 

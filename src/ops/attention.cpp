@@ -16,7 +16,12 @@ constexpr int64_t kBlock = 32;  // rows of Q, and rows of K and V packed togethe
 class Attention final : public Op {
  public:
   Attention(int64_t batch, int64_t time, int64_t heads, int64_t kv_heads, int64_t head_width, bool bf16)
-      : batch_(batch), time_(time), heads_(heads), kv_heads_(kv_heads), width_(head_width), bf16_(bf16),
+      : batch_(batch),
+        time_(time),
+        heads_(heads),
+        kv_heads_(kv_heads),
+        width_(head_width),
+        bf16_(bf16),
         scale_(static_cast<real>(1 / std::sqrt(static_cast<double>(head_width)))) {}
   std::string_view name() const override { return "attention"; }
   Needs needs() const override { return Needs::inputs; }
@@ -40,7 +45,8 @@ class Attention final : public Op {
         real* p = probabilities(c, b, h);
         for (int64_t i = 0; i < time_; i += kBlock) {
           const int64_t end = std::min(time_, i + kBlock);
-          kernels().gemm(end - i, end, width_, at(q, b, h) + i * q.stride, q.stride, columns, p + i * time_, time_, nullptr, false);
+          kernels().gemm(end - i, end, width_, at(q, b, h) + i * q.stride, q.stride, columns, p + i * time_, time_,
+                         nullptr, false);
           for (int64_t t = i; t < end; ++t) {
             real* row = p + t * time_;
             kernels().scale(t + 1, scale_, row, row, false);
@@ -57,7 +63,8 @@ class Attention final : public Op {
   void backward(const OpContext& c) const override {
     const ConstView q = c.in(0), k = c.in(1), v = c.in(2), dout = c.grad_out();
     const bool wants_q = c.wants(0), wants_k = c.wants(1), wants_v = c.wants(2);
-    const Gradient dq = wants_q ? c.grad(0) : Gradient{}, dk = wants_k ? c.grad(1) : Gradient{}, dv = wants_v ? c.grad(2) : Gradient{};
+    const Gradient dq = wants_q ? c.grad(0) : Gradient{}, dk = wants_k ? c.grad(1) : Gradient{},
+                   dv = wants_v ? c.grad(2) : Gradient{};
     parallel_for(batch_ * kv_heads_, [&](int64_t item) {
       const int64_t b = item / kv_heads_, kv = item % kv_heads_;
       real* columns = c.scratch() + item * head_scratch();  // V^T in panels
@@ -70,8 +77,8 @@ class Attention final : public Op {
         const real* p = probabilities(c, b, h);
         for (int64_t i = 0; i < time_; i += kBlock) {
           const int64_t end = std::min(time_, i + kBlock);
-          kernels().gemm(end - i, end, width_, at(dout, b, h) + i * dout.stride, dout.stride, columns, ds + i * time_, time_,
-                         nullptr, false);
+          kernels().gemm(end - i, end, width_, at(dout, b, h) + i * dout.stride, dout.stride, columns, ds + i * time_,
+                         time_, nullptr, false);
           for (int64_t t = i; t < end; ++t) {
             real* row = ds + t * time_;
             kernels().softmax_backward(t + 1, p + t * time_, row, row);
@@ -80,17 +87,20 @@ class Attention final : public Op {
             std::fill(row + t + 1, row + end, real(0));
           }
           if (!wants_q) continue;
-          times_blocks(ds + i * time_, end - i, end, blocks, at(dq.view, b, h) + i * dq.view.stride, dq.view.stride, dq.accumulate);
+          times_blocks(ds + i * time_, end - i, end, blocks, at(dq.view, b, h) + i * dq.view.stride, dq.view.stride,
+                       dq.accumulate);
         }
         for (int64_t j = 0; j < time_; j += kBlock) {
           const int64_t n = std::min(kBlock, time_ - j);
           if (wants_k) {
-            kernels().gemm_transposed(n, width_, time_ - j, ds + j * time_ + j, time_, at(q, b, h) + j * q.stride, q.stride,
-                                      at(dk.view, b, kv) + j * dk.view.stride, dk.view.stride, dk.accumulate || later_head);
+            kernels().gemm_transposed(n, width_, time_ - j, ds + j * time_ + j, time_, at(q, b, h) + j * q.stride,
+                                      q.stride, at(dk.view, b, kv) + j * dk.view.stride, dk.view.stride,
+                                      dk.accumulate || later_head);
           }
           if (wants_v) {
-            kernels().gemm_transposed(n, width_, time_ - j, p + j * time_ + j, time_, at(dout, b, h) + j * dout.stride, dout.stride,
-                                      at(dv.view, b, kv) + j * dv.view.stride, dv.view.stride, dv.accumulate || later_head);
+            kernels().gemm_transposed(n, width_, time_ - j, p + j * time_ + j, time_, at(dout, b, h) + j * dout.stride,
+                                      dout.stride, at(dv.view, b, kv) + j * dv.view.stride, dv.view.stride,
+                                      dv.accumulate || later_head);
           }
         }
       }
@@ -103,7 +113,9 @@ class Attention final : public Op {
   int64_t block_size() const { return kernels().packed_size(kBlock, width_); }
   int64_t blocks_size() const { return (time_ + kBlock - 1) / kBlock * block_size(); }
   int64_t head_scratch() const { return columns_size() + blocks_size() + time_ * time_; }
-  real* probabilities(const OpContext& c, int64_t b, int64_t h) const { return c.saved() + (b * heads_ + h) * time_ * time_; }
+  real* probabilities(const OpContext& c, int64_t b, int64_t h) const {
+    return c.saved() + (b * heads_ + h) * time_ * time_;
+  }
 
   template <class T>
   T* at(const BasicView<T>& x, int64_t b, int64_t h) const {
@@ -117,10 +129,11 @@ class Attention final : public Op {
   }
 
   // out (+)= a[m][k] x, x given by its packed blocks.
-  void times_blocks(const real* a, int64_t m, int64_t k, const real* blocks, real* out, int64_t stride, bool accumulate) const {
+  void times_blocks(const real* a, int64_t m, int64_t k, const real* blocks, real* out, int64_t stride,
+                    bool accumulate) const {
     for (int64_t j = 0; j < k; j += kBlock) {
-      kernels().gemm(m, width_, std::min(kBlock, k - j), a + j, time_, blocks + j / kBlock * block_size(), out, stride, nullptr,
-                     accumulate || j > 0);
+      kernels().gemm(m, width_, std::min(kBlock, k - j), a + j, time_, blocks + j / kBlock * block_size(), out, stride,
+                     nullptr, accumulate || j > 0);
     }
   }
 
@@ -134,7 +147,8 @@ class Attention final : public Op {
 Var attention(Var q, Var k, Var v, int64_t heads, int64_t kv_heads) {
   Graph& g = *q.graph;
   const Shape &s = q.shape(), &ks = k.shape();
-  if (heads < 1 || kv_heads < 1 || heads % kv_heads != 0) g.fail(str(heads, " heads do not divide into ", kv_heads, " kv heads"));
+  if (heads < 1 || kv_heads < 1 || heads % kv_heads != 0)
+    g.fail(str(heads, " heads do not divide into ", kv_heads, " kv heads"));
   if (s.rank() != 3 || s[2] % heads != 0) g.fail(str("queries ", s.text(), " do not divide into ", heads, " heads"));
   const int64_t width = s[2] / heads;
   if (ks != Shape{s[0], s[1], kv_heads * width} || v.shape() != ks) {

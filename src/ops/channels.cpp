@@ -47,7 +47,8 @@ class ShiftChannels final : public Op {
 
 void check(Var x, Var vector, std::string_view what) {
   if (vector.shape() != Shape{x.shape().cols()}) {
-    x.graph->fail(str(what, " of ", x.shape().text(), " must be (", x.shape().cols(), "), not ", vector.shape().text()));
+    x.graph->fail(
+        str(what, " of ", x.shape().text(), " must be (", x.shape().cols(), "), not ", vector.shape().text()));
   }
 }
 

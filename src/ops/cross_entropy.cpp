@@ -1,4 +1,5 @@
-// loss = sum over valid targets of (log sum exp(z) - z[target]), in nats;  dz = (softmax(z) - onehot(target)) dloss, 0 on ignored rows.
+// loss = sum over valid targets of (log sum exp(z) - z[target]), in nats;  dz = (softmax(z) - onehot(target)) dloss, 0
+// on ignored rows.
 #include <cmath>
 
 #include "core/text.h"

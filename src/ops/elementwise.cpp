@@ -17,9 +17,8 @@ class Add final : public Op {
   void forward(const OpContext& c) const override {
     const ConstView x = c.in(0), y = c.in(1);
     const View out = c.out();
-    for_elements(x, x.dense() && y.dense() && out.dense(), [&](int64_t n, int64_t r) {
-      kernels().axpby(n, a_, x.row(r), b_, y.row(r), out.row(r));
-    });
+    for_elements(x, x.dense() && y.dense() && out.dense(),
+                 [&](int64_t n, int64_t r) { kernels().axpby(n, a_, x.row(r), b_, y.row(r), out.row(r)); });
   }
   void backward(const OpContext& c) const override {
     if (c.wants(0)) pass_gradient(c.grad(0), c.grad_out(), a_);
@@ -34,9 +33,7 @@ class Add final : public Op {
 class Multiply final : public Op {
  public:
   std::string_view name() const override { return "multiply"; }
-  void forward(const OpContext& c) const override {
-    product(c.in(0), c.in(1), c.out(), false);
-  }
+  void forward(const OpContext& c) const override { product(c.in(0), c.in(1), c.out(), false); }
   void backward(const OpContext& c) const override {
     if (c.wants(0)) product(c.grad_out(), c.in(1), c.grad(0).view, c.grad(0).accumulate);
     if (c.wants(1)) product(c.grad_out(), c.in(0), c.grad(1).view, c.grad(1).accumulate);
@@ -44,9 +41,8 @@ class Multiply final : public Op {
 
  private:
   static void product(const ConstView& a, const ConstView& b, const View& out, bool accumulate) {
-    for_elements(a, a.dense() && b.dense() && out.dense(), [&](int64_t n, int64_t r) {
-      kernels().multiply(n, a.row(r), b.row(r), out.row(r), accumulate);
-    });
+    for_elements(a, a.dense() && b.dense() && out.dense(),
+                 [&](int64_t n, int64_t r) { kernels().multiply(n, a.row(r), b.row(r), out.row(r), accumulate); });
   }
 };
 
@@ -93,8 +89,9 @@ class Activate final : public Op {
   Unary f_;
 };
 
-// Training: y = x keep / (1 - rate), keep drawn per element by (seed, op, update, sequence of the update, position, channel): the mask depends
-// neither on slots nor on accumulation. Evaluation: y = x. Drawn again in backward rather than stored.
+// Training: y = x keep / (1 - rate), keep drawn per element by (seed, op, update, sequence of the update, position,
+// channel): the mask depends neither on slots nor on accumulation. Evaluation: y = x. Drawn again in backward rather
+// than stored.
 class Dropout final : public Op {
  public:
   Dropout(double rate, uint32_t stream) : rate_(rate), stream_(stream) {}
@@ -160,9 +157,7 @@ Var affine(Var x, double factor, double offset) {
   return x.graph->append(std::make_unique<Affine>(factor, offset), {x}, x.shape());
 }
 
-Var activation(Var x, Activation f) {
-  return x.graph->append(std::make_unique<Activate>(unary_of(f)), {x}, x.shape());
-}
+Var activation(Var x, Activation f) { return x.graph->append(std::make_unique<Activate>(unary_of(f)), {x}, x.shape()); }
 
 Var dropout(Var x, double rate) {
   if (rate == 0) return x;

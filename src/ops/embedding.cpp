@@ -66,8 +66,10 @@ class AddSinusoids final : public Op {
   AddSinusoids(int64_t time, int64_t width) : table_(static_cast<std::size_t>(time * width)) {
     for (int64_t t = 0; t < time; ++t) {
       for (int64_t j = 0; j < width; ++j) {
-        const double angle = static_cast<double>(t) / std::pow(10000.0, static_cast<double>(j / 2 * 2) / static_cast<double>(width));
-        table_[static_cast<std::size_t>(t * width + j)] = static_cast<real>(j % 2 == 0 ? std::sin(angle) : std::cos(angle));
+        const double angle =
+            static_cast<double>(t) / std::pow(10000.0, static_cast<double>(j / 2 * 2) / static_cast<double>(width));
+        table_[static_cast<std::size_t>(t * width + j)] =
+            static_cast<real>(j % 2 == 0 ? std::sin(angle) : std::cos(angle));
       }
     }
   }

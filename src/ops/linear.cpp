@@ -57,15 +57,15 @@ class Linear final : public Op {
     if (c.wants(0)) {
       const Gradient dx = c.grad(0);
       for_row_blocks(dy.rows, [&](int64_t first, int64_t last) {
-        kernels().gemm(last - first, in_, out_, dy.row(first), dy.stride, c.shared() + forward_panels(), dx.view.row(first),
-                       dx.view.stride, nullptr, dx.accumulate);
+        kernels().gemm(last - first, in_, out_, dy.row(first), dy.stride, c.shared() + forward_panels(),
+                       dx.view.row(first), dx.view.stride, nullptr, dx.accumulate);
       });
     }
     if (c.wants(1)) {
       const Gradient dw = c.grad(1);
       for_row_blocks(out_, [&](int64_t first, int64_t last) {
-        kernels().gemm_transposed(last - first, in_, dy.rows, dy.data + first, dy.stride, x.data, x.stride, dw.view.row(first),
-                                  dw.view.stride, dw.accumulate);
+        kernels().gemm_transposed(last - first, in_, dy.rows, dy.data + first, dy.stride, x.data, x.stride,
+                                  dw.view.row(first), dw.view.stride, dw.accumulate);
       });
     }
     if (c.wants(2)) {

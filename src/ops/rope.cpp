@@ -1,5 +1,5 @@
-// Rotary positions (Su et al. 2021, "RoFormer", eq. 34) in the half-split pairing of GPT-NeoX and LLaMA: within each head, elements i and
-// i + dh / 2 are turned by the angle t / 10000^(2 i / dh). The gradient turns back.
+// Rotary positions (Su et al. 2021, "RoFormer", eq. 34) in the half-split pairing of GPT-NeoX and LLaMA: within each
+// head, elements i and i + dh / 2 are turned by the angle t / 10000^(2 i / dh). The gradient turns back.
 #include <cmath>
 
 #include "core/text.h"
@@ -58,7 +58,8 @@ Var rope(Var x, int64_t heads) {
   Graph& g = *x.graph;
   const int64_t width = x.shape().cols();
   if (x.shape().rank() != 3 || width % (2 * heads) != 0) {
-    g.fail(str("rotary positions need heads of even width; width ", width, " with ", heads, " heads does not give that"));
+    g.fail(
+        str("rotary positions need heads of even width; width ", width, " with ", heads, " heads does not give that"));
   }
   return g.append(std::make_unique<Rope>(g.time(), heads, width / heads), {x}, x.shape());
 }

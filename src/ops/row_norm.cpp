@@ -1,5 +1,7 @@
-// Fused LayerNorm and RMSNorm over the last dimension. With xhat = (x - mean) r, r = 1 / sqrt(mean((x - mean)^2) + eps), g = gain dy:
-//   LayerNorm  dx = r (g - mean(g) - xhat mean(g xhat)),   RMSNorm  dx = r (g - xhat mean(g xhat)),   dgain = sum dy xhat, dbias = sum dy.
+// Fused LayerNorm and RMSNorm over the last dimension. With xhat = (x - mean) r, r = 1 / sqrt(mean((x - mean)^2) +
+// eps), g = gain dy:
+//   LayerNorm  dx = r (g - mean(g) - xhat mean(g xhat)),   RMSNorm  dx = r (g - xhat mean(g xhat)),   dgain = sum dy
+//   xhat, dbias = sum dy.
 #include "core/text.h"
 #include "normlab/ops.h"
 #include "ops/rows.h"
@@ -11,10 +13,16 @@ namespace {
 class RowNorm final : public Op {
  public:
   RowNorm(const Shape& shape, bool has_gain, bool has_bias, double eps, bool centered)
-      : rows_(shape.rows()), cols_(shape.cols()), has_gain_(has_gain), has_bias_(has_bias), eps_(eps), centered_(centered) {}
+      : rows_(shape.rows()),
+        cols_(shape.cols()),
+        has_gain_(has_gain),
+        has_bias_(has_bias),
+        eps_(eps),
+        centered_(centered) {}
   std::string_view name() const override { return centered_ ? "layer_norm" : "rms_norm"; }
   int64_t saved() const override { return 3 * rows_; }  // mean (two parts) and 1 / std of each row
-  // Gains' and biases' gradients are summed per chunk of rows, then over the chunks in order; a third row takes a dx that nobody wants.
+  // Gains' and biases' gradients are summed per chunk of rows, then over the chunks in order; a third row takes a dx
+  // that nobody wants.
   int64_t scratch() const override { return chunks() * 3 * cols_; }
 
   void forward(const OpContext& c) const override {
@@ -41,8 +49,9 @@ class RowNorm final : public Op {
       real* dbias = dgain + cols_;
       std::fill(dgain, dgain + 2 * cols_, real(0));
       for (int64_t r = chunk * kChunk; r < std::min(rows_, (chunk + 1) * kChunk); ++r) {
-        kernels().norm_row_backward(x.cols, x.row(r), g, centered_, stats + 3 * r, dy.row(r), wants_x ? dx.view.row(r) : dbias + cols_,
-                                    dx.accumulate, has_gain_ ? dgain : nullptr, has_bias_ ? dbias : nullptr);
+        kernels().norm_row_backward(x.cols, x.row(r), g, centered_, stats + 3 * r, dy.row(r),
+                                    wants_x ? dx.view.row(r) : dbias + cols_, dx.accumulate,
+                                    has_gain_ ? dgain : nullptr, has_bias_ ? dbias : nullptr);
       }
     });
     const int bias = has_gain_ ? 2 : 1;
@@ -74,11 +83,12 @@ Var row_norm(Var x, Var gain, Var bias, double eps, bool centered) {
   std::vector<Var> inputs = {x};
   for (const Var v : {gain, bias}) {
     if (!v) continue;
-    if (v.shape() != wanted) g.fail(str("gain and bias of ", x.shape().text(), " must be ", wanted.text(), ", not ", v.shape().text()));
+    if (v.shape() != wanted)
+      g.fail(str("gain and bias of ", x.shape().text(), " must be ", wanted.text(), ", not ", v.shape().text()));
     inputs.push_back(v);
   }
-  return g.append(std::make_unique<RowNorm>(x.shape(), static_cast<bool>(gain), static_cast<bool>(bias), eps, centered), inputs,
-                  x.shape());
+  return g.append(std::make_unique<RowNorm>(x.shape(), static_cast<bool>(gain), static_cast<bool>(bias), eps, centered),
+                  inputs, x.shape());
 }
 
 }  // namespace normlab

@@ -15,9 +15,7 @@ inline constexpr int64_t kRowBlock = 64;
 template <class Body>
 void for_row_blocks(int64_t rows, const Body& body) {
   const int64_t blocks = (rows + kRowBlock - 1) / kRowBlock;
-  parallel_for(blocks, [&](int64_t block) {
-    body(block * kRowBlock, std::min(rows, (block + 1) * kRowBlock));
-  });
+  parallel_for(blocks, [&](int64_t block) { body(block * kRowBlock, std::min(rows, (block + 1) * kRowBlock)); });
 }
 
 // body(row) for every row; where all views are dense and alike, body sees a block of rows as one long row.
@@ -41,7 +39,8 @@ inline void pass_gradient(const Gradient& dx, const ConstView& dy, real factor =
                [&](int64_t n, int64_t r) { kernels().scale(n, factor, dy.row(r), dx.view.row(r), dx.accumulate); });
 }
 
-// sums[j] (+)= sum over rows of x[r][j] y[r][j] (y null: of x[r][j]), rows in order, in double; `columns` at a time in parallel.
+// sums[j] (+)= sum over rows of x[r][j] y[r][j] (y null: of x[r][j]), rows in order, in double; `columns` at a time in
+// parallel.
 void column_sums(const ConstView& x, const ConstView* y, real* sums, bool accumulate);
 
 }  // namespace normlab

@@ -1,4 +1,5 @@
-// The statistics norms are made of, over channels, time or batch:  center: x - mean(x);  rms: sqrt(mean(x^2) + eps);  divide: x / s.
+// The statistics norms are made of, over channels, time or batch:  center: x - mean(x);  rms: sqrt(mean(x^2) + eps);
+// divide: x / s.
 #include <cmath>
 
 #include "core/text.h"
@@ -125,7 +126,8 @@ class Center final : public StatisticOp {
   }
 
  private:
-  // The mean in two parts: a float mean of rows far from zero is off by up to 2^-24 of their offset, as much as their spread can be.
+  // The mean in two parts: a float mean of rows far from zero is off by up to 2^-24 of their offset, as much as their
+  // spread can be.
   static void subtract(int64_t n, const real* x, double mean, real* y) {
     const auto high = static_cast<real>(mean);
     const auto low = static_cast<real>(mean - static_cast<double>(high));
@@ -212,13 +214,14 @@ class Rms final : public StatisticOp {
 
  private:
   static real slope(real ds, real s, int64_t n) {
-    return s > real(0) ? static_cast<real>(static_cast<double>(ds) / (static_cast<double>(n) * static_cast<double>(s))) : real(0);
+    return s > real(0) ? static_cast<real>(static_cast<double>(ds) / (static_cast<double>(n) * static_cast<double>(s)))
+                       : real(0);
   }
   double eps_;
 };
 
-// y = x / s;  dx = dy / s, ds = -sum(dy y) / s over all that s divides. Where s = 0 all of x is 0 (a constant row with eps = 0): y and the gradients
-// are 0 there, as in the fused kernel.
+// y = x / s;  dx = dy / s, ds = -sum(dy y) / s over all that s divides. Where s = 0 all of x is 0 (a constant row with
+// eps = 0): y and the gradients are 0 there, as in the fused kernel.
 class Divide final : public Op {
  public:
   explicit Divide(Over over) : over_(over) {}
@@ -309,13 +312,15 @@ Var center(Var x, const Statistic& s) {
 }
 
 Var rms(Var x, double eps, const Statistic& s) {
-  return x.graph->append(std::make_unique<Rms>(eps, s, x.graph->rounds_results()), inputs_of(x, s), statistic_shape(*x.graph, x.shape(), s.over));
+  return x.graph->append(std::make_unique<Rms>(eps, s, x.graph->rounds_results()), inputs_of(x, s),
+                         statistic_shape(*x.graph, x.shape(), s.over));
 }
 
 Var divide(Var x, Var statistic, Over over) {
   Graph& g = *x.graph;
   const Shape wanted = statistic_shape(g, x.shape(), over);
-  if (statistic.shape() != wanted) g.fail(str("divide needs a ", wanted.text(), " statistic, not ", statistic.shape().text()));
+  if (statistic.shape() != wanted)
+    g.fail(str("divide needs a ", wanted.text(), " statistic, not ", statistic.shape().text()));
   return g.append(std::make_unique<Divide>(over), {x, statistic}, x.shape());
 }
 

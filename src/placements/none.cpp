@@ -10,10 +10,11 @@ const Placement no_placement = {
     .source = "control",
     .init_rule = "none",
     .final_norm = false,
-    .sublayer = [](Wire&, Stream s, Branch& f) {
-      s.x = add(s.x, f(s.x));
-      return s;
-    },
+    .sublayer =
+        [](Wire&, Stream s, Branch& f) {
+          s.x = add(s.x, f(s.x));
+          return s;
+        },
 };
 
 }  // namespace normlab

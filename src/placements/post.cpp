@@ -1,4 +1,5 @@
-// Post-Norm: the norm after the sum, as in the original Transformer (Vaswani et al. 2017, section 3.1). Needs no final norm: its output is normed.
+// Post-Norm: the norm after the sum, as in the original Transformer (Vaswani et al. 2017, section 3.1). Needs no final
+// norm: its output is normed.
 #include "normlab/placement.h"
 
 namespace normlab {
@@ -10,10 +11,11 @@ const Placement post = {
     .source = "Vaswani et al. 2017, arXiv:1706.03762",
     .init_rule = "none",
     .final_norm = false,
-    .sublayer = [](Wire& w, Stream s, Branch& f) {
-      s.x = w.norm("norm_post", add(s.x, f(s.x)));
-      return s;
-    },
+    .sublayer =
+        [](Wire& w, Stream s, Branch& f) {
+          s.x = w.norm("norm_post", add(s.x, f(s.x)));
+          return s;
+        },
 };
 
 }  // namespace normlab

@@ -10,10 +10,11 @@ const Placement pre = {
     .source = "Xiong et al. 2020, arXiv:2002.04745",
     .init_rule = "none",
     .final_norm = true,
-    .sublayer = [](Wire& w, Stream s, Branch& f) {
-      s.x = add(s.x, f(w.norm("norm_in", s.x)));
-      return s;
-    },
+    .sublayer =
+        [](Wire& w, Stream s, Branch& f) {
+          s.x = add(s.x, f(w.norm("norm_in", s.x)));
+          return s;
+        },
 };
 
 }  // namespace normlab

@@ -98,8 +98,10 @@ std::vector<std::vector<std::string>> compare_rows(const std::vector<Run>& runs,
     if (at_common) row.push_back(table_number(curve_facts(at_steps(curves[i], common)).last));
     for (const std::string& key : keys) {
       const auto found = run.config.find(key);
-      if (found == run.config.end()) row.push_back("-");
-      else row.push_back(shown(found->second));
+      if (found == run.config.end())
+        row.push_back("-");
+      else
+        row.push_back(shown(found->second));
     }
     rows.push_back(std::move(row));
   }

@@ -12,7 +12,8 @@ std::string state_name(int state, const std::string& name) { return str("optimiz
 SafetensorsFile weights(const ParamStore& store, const std::string& config) {
   SafetensorsFile file;
   file.metadata["config"] = config;
-  for (int p = 0; p < store.count(); ++p) file.tensors.push_back({store.spec(p).name, store.spec(p).shape, store.value(p), {}});
+  for (int p = 0; p < store.count(); ++p)
+    file.tensors.push_back({store.spec(p).name, store.spec(p).shape, store.value(p), {}});
   return file;
 }
 
@@ -25,7 +26,8 @@ int64_t counter(const SafetensorsFile& file, const std::string& path, const std:
 
 }  // namespace
 
-void save_checkpoint(const std::filesystem::path& path, Trainer& trainer, const std::string& config, const std::string& data) {
+void save_checkpoint(const std::filesystem::path& path, Trainer& trainer, const std::string& config,
+                     const std::string& data) {
   const ParamStore& store = trainer.params();
   SafetensorsFile file = weights(store, config);
   file.metadata["data"] = data;
@@ -35,8 +37,10 @@ void save_checkpoint(const std::filesystem::path& path, Trainer& trainer, const 
   for (int s = 0; s < trainer.optimizer().states(); ++s) {
     for (int p = 0; p < store.count(); ++p) {
       if (!store.spec(p).trainable) continue;
-      file.tensors.push_back({state_name(s, store.spec(p).name), store.spec(p).shape,
-                              trainer.optimizer().state(s).data() + store.offset(p), {}});
+      file.tensors.push_back({state_name(s, store.spec(p).name),
+                              store.spec(p).shape,
+                              trainer.optimizer().state(s).data() + store.offset(p),
+                              {}});
     }
   }
   write_safetensors(path, file);
@@ -70,7 +74,8 @@ void load_checkpoint(const SafetensorsFile& file, const std::string& path, Train
 }
 
 void load_weights(const SafetensorsFile& file, const std::string& path, ParamStore& store) {
-  for (int p = 0; p < store.count(); ++p) copy_tensor(file, path, store.spec(p).name, store.spec(p).shape, store.value(p));
+  for (int p = 0; p < store.count(); ++p)
+    copy_tensor(file, path, store.spec(p).name, store.spec(p).shape, store.value(p));
 }
 
 void save_weights(const std::filesystem::path& path, const ParamStore& store, const std::string& config) {

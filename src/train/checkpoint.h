@@ -1,5 +1,5 @@
-// Checkpoints: weights, optimizer state and counters in one safetensors file. Random numbers are counter-based, so seed and step are
-// their whole state.
+// Checkpoints: weights, optimizer state and counters in one safetensors file. Random numbers are counter-based, so seed
+// and step are their whole state.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +18,8 @@ struct CheckpointInfo {
   std::string kernels;  // name of the kernel set
 };
 
-void save_checkpoint(const std::filesystem::path& path, Trainer& trainer, const std::string& config, const std::string& data);
+void save_checkpoint(const std::filesystem::path& path, Trainer& trainer, const std::string& config,
+                     const std::string& data);
 
 // What a checkpoint says of itself, and the whole file for loading.
 CheckpointInfo checkpoint_info(const SafetensorsFile& file, const std::string& path);

@@ -16,18 +16,22 @@ void check_combinations(const RunConfig& c, const std::map<std::string, std::str
     throw ConfigError(at == where.end() ? std::string(what) : str(at->second, ": ", what));
   };
   const auto given = [&](const std::string& key) { return where.count(key) > 0; };
-  if (c.width % c.heads != 0) complain("model.heads", str("'model.width' (", c.width, ") must be a multiple of 'model.heads' (", c.heads, ")"));
+  if (c.width % c.heads != 0)
+    complain("model.heads", str("'model.width' (", c.width, ") must be a multiple of 'model.heads' (", c.heads, ")"));
   if (c.heads % c.kv_heads != 0) {
-    complain("model.kv_heads", str("'model.heads' (", c.heads, ") must be a multiple of 'model.kv_heads' (", c.kv_heads, ")"));
+    complain("model.kv_heads",
+             str("'model.heads' (", c.heads, ") must be a multiple of 'model.kv_heads' (", c.kv_heads, ")"));
   }
   if (c.position == "rope" && c.width / c.heads % 2 != 0) {
     complain("model.position", str("rotary positions need heads of even width, not ", c.width / c.heads));
   }
   if (c.batch % c.accumulate != 0) {
-    complain("train.accumulate", str("'train.batch' (", c.batch, ") must be a multiple of 'train.accumulate' (", c.accumulate, ")"));
+    complain("train.accumulate",
+             str("'train.batch' (", c.batch, ") must be a multiple of 'train.accumulate' (", c.accumulate, ")"));
   }
   if (c.slots > 0 && c.batch / c.accumulate % c.slots != 0) {
-    complain("train.slots", str("a micro-batch of ", c.batch / c.accumulate, " sequences does not divide into ", c.slots, " slots"));
+    complain("train.slots",
+             str("a micro-batch of ", c.batch / c.accumulate, " sequences does not divide into ", c.slots, " slots"));
   }
   const NormDef& norm = *find_norm(c.norm);
   if (norm.reach == Reach::batch && c.slots > 1) {
@@ -36,34 +40,46 @@ void check_combinations(const RunConfig& c, const std::map<std::string, std::str
   for (const OptionSpec& spec : norm.options) {
     const auto value = static_cast<int64_t>(c.norm_options.at(std::string(spec.name)));
     if (spec.divides_width && c.width % value != 0) {
-      complain(str("norm.", spec.name), str("'norm.", spec.name, "' (", value, ") must divide 'model.width' (", c.width, ")"));
+      complain(str("norm.", spec.name),
+               str("'norm.", spec.name, "' (", value, ") must divide 'model.width' (", c.width, ")"));
     }
   }
-  if (c.norm_statistics == "bf16" && c.precision != "bf16") complain("norm.statistics", "'norm.statistics' = \"bf16\" needs 'run.precision' = \"bf16\"");
-  if (c.min_lr > c.lr) complain("train.min_lr", str("'train.min_lr' (", c.min_lr, ") must not exceed 'train.lr' (", c.lr, ")"));
+  if (c.norm_statistics == "bf16" && c.precision != "bf16")
+    complain("norm.statistics", "'norm.statistics' = \"bf16\" needs 'run.precision' = \"bf16\"");
+  if (c.min_lr > c.lr)
+    complain("train.min_lr", str("'train.min_lr' (", c.min_lr, ") must not exceed 'train.lr' (", c.lr, ")"));
   const ScheduleDef& schedule = *find_schedule(c.schedule);
-  if (c.min_lr > 0 && !schedule.uses_min_lr) complain("train.min_lr", str("schedule '", c.schedule, "' does not read 'train.min_lr'"));
+  if (c.min_lr > 0 && !schedule.uses_min_lr)
+    complain("train.min_lr", str("schedule '", c.schedule, "' does not read 'train.min_lr'"));
   if (c.warmup > c.steps && schedule.uses_steps) {
-    complain("train.warmup", str("'train.warmup' (", c.warmup, ") must not exceed 'train.steps' (", c.steps, ") with schedule '", c.schedule, "'"));
+    complain("train.warmup", str("'train.warmup' (", c.warmup, ") must not exceed 'train.steps' (", c.steps,
+                                 ") with schedule '", c.schedule, "'"));
   }
   const OptimizerDef& optimizer = *find_optimizer(c.optimizer);
   if (c.weight_decay > 0 && !optimizer.reads_weight_decay) {
     complain("train.weight_decay", str("optimizer '", c.optimizer, "' does not read 'train.weight_decay'; adamw does"));
   }
-  if (c.momentum > 0 && !optimizer.reads_momentum) complain("train.momentum", str("optimizer '", c.optimizer, "' does not read 'train.momentum'; sgd does"));
+  if (c.momentum > 0 && !optimizer.reads_momentum)
+    complain("train.momentum", str("optimizer '", c.optimizer, "' does not read 'train.momentum'; sgd does"));
   for (const char* key : {"train.betas", "train.eps"}) {
     // Resolved configs name every key; only a value other than the default is a wish.
-    const bool standard = key == std::string("train.eps") ? c.adam_eps == 1e-8 : c.betas == std::array<double, 2>{0.9, 0.999};
-    if (given(key) && !optimizer.reads_betas && !standard) complain(key, str("optimizer '", c.optimizer, "' does not read '", key, "'"));
+    const bool standard =
+        key == std::string("train.eps") ? c.adam_eps == 1e-8 : c.betas == std::array<double, 2>{0.9, 0.999};
+    if (given(key) && !optimizer.reads_betas && !standard)
+      complain(key, str("optimizer '", c.optimizer, "' does not read '", key, "'"));
   }
   const bool file_source = c.data.source == "text" || c.data.source == "tokens";
-  if (file_source && c.data.path.empty()) complain("data.source", str("data source '", c.data.source, "' needs 'data.path'"));
-  if (!file_source && !c.data.path.empty()) complain("data.path", str("data source '", c.data.source, "' does not read 'data.path'"));
+  if (file_source && c.data.path.empty())
+    complain("data.source", str("data source '", c.data.source, "' needs 'data.path'"));
+  if (!file_source && !c.data.path.empty())
+    complain("data.path", str("data source '", c.data.source, "' does not read 'data.path'"));
   if (c.data.source == "markov" && c.data.branches > c.data.states) {
-    complain("data.branches", str("'data.branches' (", c.data.branches, ") must not exceed 'data.states' (", c.data.states, ")"));
+    complain("data.branches",
+             str("'data.branches' (", c.data.branches, ") must not exceed 'data.states' (", c.data.states, ")"));
   }
   if (c.name.empty() || c.name == "." || c.name == ".." || c.name.size() > 200 ||
-      std::any_of(c.name.begin(), c.name.end(), [](char ch) { return ch == '/' || static_cast<unsigned char>(ch) < 0x20 || ch == 0x7f; })) {
+      std::any_of(c.name.begin(), c.name.end(),
+                  [](char ch) { return ch == '/' || static_cast<unsigned char>(ch) < 0x20 || ch == 0x7f; })) {
     complain("run.name", str("'run.name' must be a plain directory name of up to 200 bytes, not ", quote(c.name)));
   }
 }
@@ -75,7 +91,8 @@ std::vector<std::string> config_warnings(const RunConfig& c) {
     if (!is_read && !is_standard) out.push_back(str("'", key, "' has no effect: ", reader, " does not read it"));
   };
   const std::string source = str("data source '", c.data.source, "'");
-  const bool generated = c.data.source != "text" && c.data.source != "tokens", any_norm = c.norm != "none" || c.qk_norm != "none";
+  const bool generated = c.data.source != "text" && c.data.source != "tokens",
+             any_norm = c.norm != "none" || c.qk_norm != "none";
   unread("data.tokens", generated, c.data.tokens == standard.data.tokens, source);
   unread("data.seed", generated, c.data_seed == standard.data_seed, source);
   unread("data.states", c.data.source == "markov", c.data.states == standard.data.states, source);
@@ -84,7 +101,8 @@ std::vector<std::string> config_warnings(const RunConfig& c) {
   unread("norm.affine", any_norm, c.norm_affine, "norm 'none'");
   unread("norm.fused", any_norm, c.norm_fused, "norm 'none'");
   unread("eval.every", c.data.validation > 0, c.eval_every == standard.eval_every, "a run without validation data");
-  unread("model.norm", c.placement != "none" || c.final_norm == "on", c.norm == "none", "placement 'none' without a final norm");
+  unread("model.norm", c.placement != "none" || c.final_norm == "on", c.norm == "none",
+         "placement 'none' without a final norm");
   return out;
 }
 

@@ -12,7 +12,8 @@ namespace normlab {
 // `where` has the place of every key that was given. ConfigError at the place of a key concerned.
 void check_combinations(const RunConfig& config, const std::map<std::string, std::string>& where);
 
-// Settings other than the default that are allowed beside the others (so that a sweep can vary those), but have no effect.
+// Settings other than the default that are allowed beside the others (so that a sweep can vary those), but have no
+// effect.
 std::vector<std::string> config_warnings(const RunConfig& config);
 
 }  // namespace normlab

@@ -51,8 +51,14 @@ class List {
   void options(std::string_view section, Options& values, const std::vector<OptionSpec>& specs) {
     for (const OptionSpec& spec : specs) {
       const auto at = values.try_emplace(std::string(spec.name), spec.standard).first;
-      out.push_back({str(section, ".", spec.name), std::string(spec.help), &at->second, spec.min, spec.max, {},
-                     spec.rule != nullptr, spec.kind == OptionSpec::Kind::integer,
+      out.push_back({str(section, ".", spec.name),
+                     std::string(spec.help),
+                     &at->second,
+                     spec.min,
+                     spec.max,
+                     {},
+                     spec.rule != nullptr,
+                     spec.kind == OptionSpec::Kind::integer,
                      spec.kind == OptionSpec::Kind::boolean});
     }
   }
@@ -67,36 +73,46 @@ std::vector<Field> fields(RunConfig& c) {
   List f;
   f.text("run.name", c.name, {}, "run directory below --out (default \"runs\")");
   f.integer("run.seed", c.seed, 0, kHuge, "seed of initialisation, batches and dropout");
-  f.text("run.precision", c.precision, {"fp32", "bf16"}, "bf16 rounds activations and operands of products to bfloat16; parameters, sums and norm statistics stay fp32");
+  f.text(
+      "run.precision", c.precision, {"fp32", "bf16"},
+      "bf16 rounds activations and operands of products to bfloat16; parameters, sums and norm statistics stay fp32");
 
   f.integer("model.layers", c.layers, 1, 100000, "N; each layer is an attention and a feed-forward sub-layer");
   f.integer("model.width", c.width, 1, 65536, "channels of the residual stream");
   f.integer("model.heads", c.heads, 1, 65536, "attention heads; divides width");
   f.integer("model.kv_heads", c.kv_heads, 0, 65536, "heads of keys and values, shared by groups of heads; 0 = heads");
   f.integer("model.ffn_width", c.ffn_width, 0, 1 << 20, "hidden channels of the feed-forward branch; 0 = 4 * width");
-  f.text("model.activation", c.activation, {"relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu"}, "of the feed-forward branch");
+  f.text("model.activation", c.activation, {"relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu"},
+         "of the feed-forward branch");
   f.integer("model.context", c.context, 1, 1 << 20, "tokens of a training window");
   f.text("model.position", c.position, {"learned", "sinusoidal", "rope", "none"}, "how the model knows positions");
   f.text("model.norm", c.norm, names(all_norms()), "norm layer (normlab list norms)");
   f.text("model.placement", c.placement, names(all_placements()), "where norms stand (normlab list placements)");
-  f.text("model.final_norm", c.final_norm, {"auto", "on", "off"}, "norm before the head; auto = the placement's own rule");
-  f.text("model.qk_norm", c.qk_norm, per_token_norms(), "per-token norm of each head's queries and keys, after projection, before RoPE");
+  f.text("model.final_norm", c.final_norm, {"auto", "on", "off"},
+         "norm before the head; auto = the placement's own rule");
+  f.text("model.qk_norm", c.qk_norm, per_token_norms(),
+         "per-token norm of each head's queries and keys, after projection, before RoPE");
   f.on_off("model.bias", c.bias, "biases in linear layers (never in the head)");
   f.on_off("model.tie_embeddings", c.tie_embeddings, "the head shares the token embedding's matrix");
   f.number("model.dropout", c.dropout, 0, 0.999, "rate, after the embedding and after every branch");
   f.text("model.init", c.init, names(all_inits()), "initialisation (normlab list inits)");
 
-  f.number("norm.eps", c.norm_eps, 0, 1e6, "of every norm in the model, QK norms too; auto = the default of model.norm", true);
+  f.number("norm.eps", c.norm_eps, 0, 1e6, "of every norm in the model, QK norms too; auto = the default of model.norm",
+           true);
   f.on_off("norm.affine", c.norm_affine, "learned gain and bias in norms");
-  f.on_off("norm.fused", c.norm_fused, "use the fused kernel where the norm has one; false = its definition from ordinary ops");
-  f.text("norm.statistics", c.norm_statistics, {"fp32", "bf16"}, "of norms under precision bf16; bf16 shows the harm of rounding them too");
+  f.on_off("norm.fused", c.norm_fused,
+           "use the fused kernel where the norm has one; false = its definition from ordinary ops");
+  f.text("norm.statistics", c.norm_statistics, {"fp32", "bf16"},
+         "of norms under precision bf16; bf16 shows the harm of rounding them too");
   if (const NormDef* norm = find_norm(c.norm)) f.options("norm", c.norm_options, norm->options);
-  if (const Placement* placement = find_placement(c.placement)) f.options("placement", c.placement_options, placement->options);
+  if (const Placement* placement = find_placement(c.placement))
+    f.options("placement", c.placement_options, placement->options);
 
   f.text("data.source", c.data.source, names(data_sources()), "where tokens come from (normlab list data)");
   f.text("data.path", c.data.path, {}, "file of the text and tokens sources; relative to the working directory");
   f.text("data.tokenizer", c.data.tokenizer, {"char", "byte"}, "of the text source");
-  f.number("data.validation", c.data.validation, 0, 0.999, "share of the tokens kept for validation, from the end; 0 = no evaluation");
+  f.number("data.validation", c.data.validation, 0, 0.999,
+           "share of the tokens kept for validation, from the end; 0 = no evaluation");
   f.number("data.padding", c.data.padding, 0, 0.5, "mean share of each window that is padding, its targets ignored");
   f.integer("data.tokens", c.data.tokens, 1, 1e9, "size of the generated sources");
   f.integer("data.states", c.data.states, 2, 1024, "states of the markov source");
@@ -105,8 +121,11 @@ std::vector<Field> fields(RunConfig& c) {
 
   f.integer("train.steps", c.steps, 1, 1e9, "updates");
   f.integer("train.batch", c.batch, 1, 1 << 20, "sequences per update");
-  f.integer("train.accumulate", c.accumulate, 1, 1 << 20, "micro-batches per update; divides batch, changes memory, not the mathematics");
-  f.integer("train.slots", c.slots, 0, 4096, "pieces a micro-batch is cut into for threads; 0 = largest divisor up to 4; results depend on it, not on the threads");
+  f.integer("train.accumulate", c.accumulate, 1, 1 << 20,
+            "micro-batches per update; divides batch, changes memory, not the mathematics");
+  f.integer("train.slots", c.slots, 0, 4096,
+            "pieces a micro-batch is cut into for threads; 0 = largest divisor up to 4; results depend on it, not on "
+            "the threads");
   f.text("train.optimizer", c.optimizer, names(all_optimizers()), "normlab list optimizers");
   f.number("train.lr", c.lr, 0, 1e30, "learning rate at the peak of the schedule");
   f.integer("train.warmup", c.warmup, 0, 1e9, "updates of linear warmup; the first uses lr / warmup");
@@ -115,12 +134,14 @@ std::vector<Field> fields(RunConfig& c) {
   f.pair("train.betas", c.betas, 0, 0.9999999, "Adam's decay of the mean and of the square of the gradient");
   f.number("train.eps", c.adam_eps, 1e-30, 1, "Adam's eps, added after the bias correction");
   f.number("train.momentum", c.momentum, 0, 0.999999, "of sgd");
-  f.number("train.weight_decay", c.weight_decay, 0, 1e6, "decoupled, times the scheduled rate; on matrices only, never on norms and biases");
+  f.number("train.weight_decay", c.weight_decay, 0, 1e6,
+           "decoupled, times the scheduled rate; on matrices only, never on norms and biases");
   f.number("train.clip", c.clip, 0, 1e30, "largest norm of the whole gradient; 0 = off");
 
   f.integer("eval.every", c.eval_every, 0, 1e9, "updates between evaluations; 0 = only at the end");
   f.integer("eval.batches", c.eval_batches, 1, 1 << 20, "validation batches of an evaluation");
-  f.integer("checkpoint.every", c.checkpoint_every, 0, 1e9, "updates between checkpoints; 0 = at the end and on interrupt");
+  f.integer("checkpoint.every", c.checkpoint_every, 0, 1e9,
+            "updates between checkpoints; 0 = at the end and on interrupt");
   return std::move(f.out);
 }
 

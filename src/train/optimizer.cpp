@@ -14,8 +14,14 @@ constexpr int64_t kChunk = 16384;  // elements
 
 AdamStep adam_step(const OptimizerConfig& c, const Update& u, double decay) {
   const auto t = static_cast<double>(u.step);
-  return {.lr = u.lr, .beta1 = c.beta1, .beta2 = c.beta2, .eps = c.eps, .correction1 = 1 - std::pow(c.beta1, t),
-          .correction2 = 1 - std::pow(c.beta2, t), .decay = decay, .gradient_scale = u.gradient_scale};
+  return {.lr = u.lr,
+          .beta1 = c.beta1,
+          .beta2 = c.beta2,
+          .eps = c.eps,
+          .correction1 = 1 - std::pow(c.beta1, t),
+          .correction2 = 1 - std::pow(c.beta2, t),
+          .decay = decay,
+          .gradient_scale = u.gradient_scale};
 }
 
 // buffer = momentum buffer + g;  p -= lr (buffer + decay p). PyTorch's SGD, decay decoupled.
@@ -26,7 +32,8 @@ void sgd(const OptimizerConfig& c, const Update& u) {
     const double buffer = c.momentum * static_cast<double>(u.state[0][i]) + g;
     u.state[0][i] = static_cast<real>(buffer);
     const real before = u.value[i];
-    u.value[i] = static_cast<real>(static_cast<double>(before) - u.lr * (buffer + u.decay * static_cast<double>(before)));
+    u.value[i] =
+        static_cast<real>(static_cast<double>(before) - u.lr * (buffer + u.decay * static_cast<double>(before)));
     const double change = static_cast<double>(u.value[i]) - static_cast<double>(before);
     values += static_cast<double>(u.value[i]) * static_cast<double>(u.value[i]);
     changes += change * change;
@@ -39,7 +46,8 @@ void sgd(const OptimizerConfig& c, const Update& u) {
 
 const std::vector<OptimizerDef>& all_optimizers() {
   static const std::vector<OptimizerDef> optimizers = {
-      {"adam", "m, v moving averages of g, g^2; p -= lr m^ / (sqrt(v^) + eps)   (Kingma & Ba 2015)", 2, true, false, false,
+      {"adam", "m, v moving averages of g, g^2; p -= lr m^ / (sqrt(v^) + eps)   (Kingma & Ba 2015)", 2, true, false,
+       false,
        [](const OptimizerConfig& c, const Update& u) {
          kernels().adam(u.count, adam_step(c, u, 0), u.gradient, u.value, u.state[0], u.state[1], u.norms);
        }},
@@ -90,8 +98,15 @@ Optimizer::Norms Optimizer::step(const real* gradient, double lr, double gradien
   std::fill(partial_.begin(), partial_.end(), 0.0);
   parallel_for(static_cast<int64_t>(chunks_.size()), [&](int64_t i) {
     const Chunk& chunk = chunks_[static_cast<std::size_t>(i)];
-    Update u{chunk.count, lr, chunk.decays ? config_.weight_decay : 0.0, gradient_scale, step, gradient + chunk.offset,
-             store_->value(0) - store_->offset(0) + chunk.offset, {nullptr, nullptr}, &partial_[static_cast<std::size_t>(2 * i)]};
+    Update u{chunk.count,
+             lr,
+             chunk.decays ? config_.weight_decay : 0.0,
+             gradient_scale,
+             step,
+             gradient + chunk.offset,
+             store_->value(0) - store_->offset(0) + chunk.offset,
+             {nullptr, nullptr},
+             &partial_[static_cast<std::size_t>(2 * i)]};
     for (std::size_t s = 0; s < states_.size(); ++s) u.state[s] = states_[s].data() + chunk.offset;
     def_->update(config_, u);
   });
@@ -104,7 +119,8 @@ std::string Optimizer::first_non_finite(const real* gradient) const {
   for (int p = 0; p < store_->count(); ++p) {
     if (!store_->spec(p).trainable) continue;
     const real* g = gradient + store_->offset(p);
-    if (!std::all_of(g, g + store_->spec(p).shape.count(), [](real x) { return std::isfinite(x); })) return store_->spec(p).name;
+    if (!std::all_of(g, g + store_->spec(p).shape.count(), [](real x) { return std::isfinite(x); }))
+      return store_->spec(p).name;
   }
   return "";
 }

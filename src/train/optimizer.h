@@ -1,4 +1,5 @@
-// Optimizers: flat loops over chunks of the parameter slab. Chunks are cut by shape, and sums over them run in chunk order.
+// Optimizers: flat loops over chunks of the parameter slab. Chunks are cut by shape, and sums over them run in chunk
+// order.
 #pragma once
 
 #include <string_view>
@@ -30,7 +31,7 @@ struct Update {
 struct OptimizerDef {
   std::string_view name;
   std::string_view formula;
-  int states;         // slabs beside the values
+  int states;  // slabs beside the values
   bool reads_betas, reads_momentum, reads_weight_decay;
   void (*update)(const OptimizerConfig& config, const Update& u);
 };
@@ -42,7 +43,8 @@ class Optimizer {
  public:
   Optimizer(ParamStore& store, const OptimizerDef& def, const OptimizerConfig& config);
 
-  // Sums the slots' gradients, in slot order, into the first one's, and returns the norm of the result (not finite where an element is not).
+  // Sums the slots' gradients, in slot order, into the first one's, and returns the norm of the result (not finite
+  // where an element is not).
   double combine(const std::vector<real*>& slots);
   // One update with the combined gradient.
   struct Norms {

@@ -27,7 +27,8 @@ std::string shown(const Toml& value) {
   }
 }
 
-// ---- reading -----------------------------------------------------------------------------------------------------------
+// ---- reading
+// -----------------------------------------------------------------------------------------------------------
 
 void collect(const Toml& table, const std::string& prefix, std::string_view file, ConfigFile& out) {
   for (const TomlEntry& entry : table.entries) {
@@ -39,7 +40,8 @@ void collect(const Toml& table, const std::string& prefix, std::string_view file
         const std::string at = where_of(file, axis.place);
         if (axis.value.kind != Toml::Kind::kArray || axis.value.items.empty()) {
           fail(at, str("sweep key ", quote(axis.key), " must be a list of one or more values",
-                       axis.value.kind == Toml::Kind::kTable ? "; put keys with dots in quotes: \"model.norm\" = [...]" : ""));
+                       axis.value.kind == Toml::Kind::kTable ? "; put keys with dots in quotes: \"model.norm\" = [...]"
+                                                             : ""));
         }
         out.sweep.push_back({axis.key, axis.value.items, at});
       }
@@ -51,8 +53,10 @@ void collect(const Toml& table, const std::string& prefix, std::string_view file
   }
 }
 
-// Whether a --set value that is no TOML was meant as text, so that nobody needs quotes inside quotes: --set model.norm=layernorm,
-// --set data.path=../text.txt, --set run.name=24-layers. What starts like a number, a list or a quoted string is a slip instead.
+// Whether a --set value that is no TOML was meant as text, so that nobody needs quotes inside quotes: --set
+// model.norm=layernorm,
+// --set data.path=../text.txt, --set run.name=24-layers. What starts like a number, a list or a quoted string is a slip
+// instead.
 bool is_bare_text(const std::string& key, std::string_view value) {
   RunConfig c;
   const std::vector<Field> list = fields(c);
@@ -64,11 +68,14 @@ bool is_bare_text(const std::string& key, std::string_view value) {
          (takes_text || std::string_view("+-.0123456789").find(value[0]) == std::string_view::npos);
 }
 
-// ---- applying ----------------------------------------------------------------------------------------------------------
+// ---- applying
+// ----------------------------------------------------------------------------------------------------------
 
 std::string range(const Field& f) {
   const bool integral = std::holds_alternative<int64_t*>(f.value) || f.whole;
-  const auto bound = [&](double x) { return integral && std::abs(x) < 9e18 ? std::to_string(static_cast<int64_t>(x)) : number(x); };
+  const auto bound = [&](double x) {
+    return integral && std::abs(x) < 9e18 ? std::to_string(static_cast<int64_t>(x)) : number(x);
+  };
   if (integral && f.max >= 9e18) return str("at least ", bound(f.min));
   return str("from ", bound(f.min), " to ", bound(f.max));
 }
@@ -84,7 +91,9 @@ double number_in_range(const Field& f, const Toml& value, const std::string& whe
 }
 
 void assign(const Field& f, const Toml& value, const std::string& where) {
-  const auto wrong = [&](std::string_view expected) { fail(where, str("'", f.key, "' must be ", expected, ", not ", shown(value))); };
+  const auto wrong = [&](std::string_view expected) {
+    fail(where, str("'", f.key, "' must be ", expected, ", not ", shown(value)));
+  };
   if (auto* const* to = std::get_if<int64_t*>(&f.value)) {
     if (value.kind != Toml::Kind::kInteger) wrong("an integer");
     number_in_range(f, value, where, "an integer");
@@ -95,13 +104,14 @@ void assign(const Field& f, const Toml& value, const std::string& where) {
   } else if (auto* const* text = std::get_if<std::string*>(&f.value)) {
     if (value.kind != Toml::Kind::kString) wrong("a string in quotes");
     if (!f.choices.empty() && std::find(f.choices.begin(), f.choices.end(), value.string) == f.choices.end()) {
-      fail(where, str("'", f.key, "' is ", quote(value.string), did_you_mean(value.string, f.choices), "; expected one of: ",
-                      join(f.choices, ", ")));
+      fail(where, str("'", f.key, "' is ", quote(value.string), did_you_mean(value.string, f.choices),
+                      "; expected one of: ", join(f.choices, ", ")));
     }
     **text = value.string;
   } else if (auto* const* pair = std::get_if<std::array<double, 2>*>(&f.value)) {
     if (value.kind != Toml::Kind::kArray || value.items.size() != 2) wrong("a list of two numbers");
-    for (std::size_t i = 0; i < 2; ++i) (**pair)[i] = number_in_range(f, value.items[i], where, "a list of two numbers");
+    for (std::size_t i = 0; i < 2; ++i)
+      (**pair)[i] = number_in_range(f, value.items[i], where, "a list of two numbers");
   } else {
     double& to_number = *std::get<double*>(f.value);
     if (f.allows_auto && value.kind == Toml::Kind::kString && value.string == "auto") {
@@ -121,7 +131,8 @@ void assign(const Field& f, const Toml& value, const std::string& where) {
 std::string owner_of_option(const std::string& key, const RunConfig& c) {
   for (const NormDef* norm : all_norms()) {
     for (const OptionSpec& o : norm->options) {
-      if (key == str("norm.", o.name)) return str("norm '", c.norm, "' does not read '", key, "' (norm '", norm->name, "' does)");
+      if (key == str("norm.", o.name))
+        return str("norm '", c.norm, "' does not read '", key, "' (norm '", norm->name, "' does)");
     }
   }
   for (const Placement* p : all_placements()) {
@@ -188,7 +199,8 @@ RunConfig resolve(const std::vector<Setting>& settings) {
       std::vector<std::string> keys;
       for (const Field& f : list) keys.push_back(f.key);
       const bool has_section = s.key.find('.') != std::string::npos;
-      fail(s.where, str("unknown key '", s.key, "'", did_you_mean(s.key, keys), has_section ? "" : "; keys stand in sections such as [model]"));
+      fail(s.where, str("unknown key '", s.key, "'", did_you_mean(s.key, keys),
+                        has_section ? "" : "; keys stand in sections such as [model]"));
     }
     assign(*field, s.value, s.where);
     where[s.key] = s.where;
@@ -197,7 +209,8 @@ RunConfig resolve(const std::vector<Setting>& settings) {
   if (c.ffn_width == 0) c.ffn_width = 4 * c.width;
   if (std::isnan(c.norm_eps)) c.norm_eps = find_norm(c.norm == "none" ? c.qk_norm : c.norm)->default_eps;
   for (const OptionSpec& spec : find_placement(c.placement)->options) {
-    c.placement_options[std::string(spec.name)] = option_value(c.placement_options, find_placement(c.placement)->options, spec.name, c.layers);
+    c.placement_options[std::string(spec.name)] =
+        option_value(c.placement_options, find_placement(c.placement)->options, spec.name, c.layers);
   }
   check_combinations(c, where);
   return c;
@@ -237,10 +250,13 @@ std::vector<Difference> differences(const RunConfig& a, const RunConfig& b) {
 }
 
 ModelConfig model_config(const RunConfig& c, int64_t vocabulary) {
-  static const std::map<std::string, Ffn> ffns = {{"relu", Ffn::relu}, {"gelu", Ffn::gelu}, {"gelu_tanh", Ffn::gelu_tanh},
-                                                  {"silu", Ffn::silu}, {"swiglu", Ffn::swiglu}, {"geglu", Ffn::geglu}};
-  static const std::map<std::string, Position> positions = {{"learned", Position::learned}, {"sinusoidal", Position::sinusoidal},
-                                                            {"rope", Position::rope}, {"none", Position::none}};
+  static const std::map<std::string, Ffn> ffns = {{"relu", Ffn::relu},           {"gelu", Ffn::gelu},
+                                                  {"gelu_tanh", Ffn::gelu_tanh}, {"silu", Ffn::silu},
+                                                  {"swiglu", Ffn::swiglu},       {"geglu", Ffn::geglu}};
+  static const std::map<std::string, Position> positions = {{"learned", Position::learned},
+                                                            {"sinusoidal", Position::sinusoidal},
+                                                            {"rope", Position::rope},
+                                                            {"none", Position::none}};
   static const std::map<std::string, FinalNorm> finals = {
       {"auto", FinalNorm::automatic}, {"on", FinalNorm::on}, {"off", FinalNorm::off}};
   ModelConfig m;

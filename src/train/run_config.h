@@ -1,5 +1,5 @@
-// The configuration of a run and its one list of fields. Parsing, ranges, --set, help, the resolved dump, sweep axes and the check that a
-// resumed run is the same run all walk that list; a new key is one line in fields().
+// The configuration of a run and its one list of fields. Parsing, ranges, --set, help, the resolved dump, sweep axes
+// and the check that a resumed run is the same run all walk that list; a new key is one line in fields().
 #pragma once
 
 #include <array>
@@ -21,8 +21,8 @@ struct RunConfig {
   std::string precision = "fp32";
 
   int64_t layers = 24, width = 64, heads = 4, kv_heads = 0, ffn_width = 0, context = 64;
-  std::string activation = "gelu", position = "learned", norm = "rmsnorm", placement = "post", final_norm = "auto", qk_norm = "none",
-              init = "auto";
+  std::string activation = "gelu", position = "learned", norm = "rmsnorm", placement = "post", final_norm = "auto",
+              qk_norm = "none", init = "auto";
   bool bias = true, tie_embeddings = false;
   double dropout = 0;
 
@@ -80,7 +80,8 @@ struct ConfigFile {
   std::vector<SweepAxis> sweep;
 };
 
-// Reads a file and adds the --set texts ("section.key=value") behind it. A key twice in the file or twice on the command line is an error.
+// Reads a file and adds the --set texts ("section.key=value") behind it. A key twice in the file or twice on the
+// command line is an error.
 ConfigFile read_config(const std::filesystem::path& path, const std::vector<std::string>& sets);
 ConfigFile parse_config(std::string_view text, std::string_view name, const std::vector<std::string>& sets);
 

@@ -82,14 +82,17 @@ void write_safetensors(const std::filesystem::path& path, const SafetensorsFile&
   write_file_atomically(path, content);
 }
 
-SafetensorsFile read_safetensors(const std::filesystem::path& path) { return parse_safetensors(read_file(path), path.string()); }
+SafetensorsFile read_safetensors(const std::filesystem::path& path) {
+  return parse_safetensors(read_file(path), path.string());
+}
 
 SafetensorsFile parse_safetensors(std::string_view content, const std::string& name) {
   const auto fail = [&](std::string_view what) { throw IoError(str(name, ": ", what)); };
   uint64_t size = 0;
   if (content.size() < sizeof size) fail("not a safetensors file: too short");
   std::memcpy(&size, content.data(), sizeof size);
-  if (size > kMostHeader || size > content.size() - sizeof size) fail("not a safetensors file, or truncated: the header does not fit");
+  if (size > kMostHeader || size > content.size() - sizeof size)
+    fail("not a safetensors file, or truncated: the header does not fit");
   std::string text(content.substr(sizeof size, size));
   const std::string_view data = content.substr(sizeof size + size);
   const Json header = parse_json(trim(text), name);
@@ -103,7 +106,8 @@ SafetensorsFile parse_safetensors(std::string_view content, const std::string& n
       continue;
     }
     const Json *type = value.find("dtype"), *shape = value.find("shape"), *offsets = value.find("data_offsets");
-    if (type == nullptr || shape == nullptr || offsets == nullptr || offsets->items.size() != 2) fail(str("tensor ", quote(key), " lacks dtype, shape or data_offsets"));
+    if (type == nullptr || shape == nullptr || offsets == nullptr || offsets->items.size() != 2)
+      fail(str("tensor ", quote(key), " lacks dtype, shape or data_offsets"));
     if (type->string != "F32") fail(str("tensor ", quote(key), " is ", quote(type->string), "; only F32 is read"));
     TensorBytes tensor;
     tensor.name = key;
@@ -111,7 +115,8 @@ SafetensorsFile parse_safetensors(std::string_view content, const std::string& n
     int64_t dims[4] = {}, count = 1;
     for (std::size_t i = 0; i < shape->items.size(); ++i) {
       dims[i] = shape->items[i].integer.value_or(-1);
-      if (dims[i] < 0 || dims[i] > (int64_t{1} << 40) || (dims[i] > 0 && count > (int64_t{1} << 40) / dims[i])) fail(str("tensor ", quote(key), " has an impossible shape"));
+      if (dims[i] < 0 || dims[i] > (int64_t{1} << 40) || (dims[i] > 0 && count > (int64_t{1} << 40) / dims[i]))
+        fail(str("tensor ", quote(key), " has an impossible shape"));
       count *= dims[i];
     }
     switch (shape->items.size()) {
@@ -149,7 +154,8 @@ SafetensorsFile parse_safetensors(std::string_view content, const std::string& n
   return file;
 }
 
-void copy_tensor(const SafetensorsFile& file, const std::string& path, std::string_view name, const Shape& shape, real* to) {
+void copy_tensor(const SafetensorsFile& file, const std::string& path, std::string_view name, const Shape& shape,
+                 real* to) {
   const TensorBytes* tensor = file.find(name);
   if (tensor == nullptr) throw IoError(str(path, ": tensor ", quote(name), " is missing"));
   if (tensor->shape != shape) {

@@ -1,4 +1,5 @@
-// The safetensors file format (https://github.com/huggingface/safetensors, "Format"): 8 bytes little-endian header size, a JSON header
+// The safetensors file format (https://github.com/huggingface/safetensors, "Format"): 8 bytes little-endian header
+// size, a JSON header
 // {"name": {"dtype", "shape", "data_offsets"}, "__metadata__": {text: text}}, then the tensors' bytes. fp32 only.
 #pragma once
 
@@ -26,15 +27,17 @@ struct SafetensorsFile {
   const TensorBytes* find(std::string_view name) const;
 };
 
-// Writes atomically. Metadata "format" = "normlab" and "checksum" are added: FNV-1a (64 bit) over header and data, itself counted as zeros.
+// Writes atomically. Metadata "format" = "normlab" and "checksum" are added: FNV-1a (64 bit) over header and data,
+// itself counted as zeros.
 void write_safetensors(const std::filesystem::path& path, const SafetensorsFile& file);
 
-// Reads all of a file. Anything that is not a whole, sound file is an IoError naming the path; a checksum must hold, and files of this tool
-// must have one.
+// Reads all of a file. Anything that is not a whole, sound file is an IoError naming the path; a checksum must hold,
+// and files of this tool must have one.
 SafetensorsFile read_safetensors(const std::filesystem::path& path);
 SafetensorsFile parse_safetensors(std::string_view content, const std::string& name);
 
 // Copies a read tensor into `to` (count elements); IoError where the shape differs.
-void copy_tensor(const SafetensorsFile& file, const std::string& path, std::string_view name, const Shape& shape, real* to);
+void copy_tensor(const SafetensorsFile& file, const std::string& path, std::string_view name, const Shape& shape,
+                 real* to);
 
 }  // namespace normlab

@@ -9,14 +9,14 @@
 namespace normlab {
 
 struct ScheduleConfig {
-  double lr = 1e-3;      // peak
-  double min_lr = 0;     // where a decay ends
-  int64_t warmup = 0;    // updates
-  int64_t steps = 200;   // length of the run: where a decay ends
+  double lr = 1e-3;     // peak
+  double min_lr = 0;    // where a decay ends
+  int64_t warmup = 0;   // updates
+  int64_t steps = 200;  // length of the run: where a decay ends
 };
 
-// With s = t - 1, counted from 0: during warmup lr (s + 1) / warmup, so the first update uses lr / warmup and never 0. After it the
-// schedule's factor; s beyond `steps` stays at the end value.
+// With s = t - 1, counted from 0: during warmup lr (s + 1) / warmup, so the first update uses lr / warmup and never 0.
+// After it the schedule's factor; s beyond `steps` stays at the end value.
 struct ScheduleDef {
   std::string_view name;
   std::string_view formula;

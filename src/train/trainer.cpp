@@ -10,7 +10,8 @@ namespace normlab {
 
 namespace {
 
-constexpr int64_t kMostSlots = 4;  // by default: more cost memory traffic for the gradients, fewer leave processors idle
+constexpr int64_t kMostSlots =
+    4;  // by default: more cost memory traffic for the gradients, fewer leave processors idle
 
 int64_t divisor_up_to(int64_t n, int64_t most) {
   for (int64_t d = std::min(n, most); d > 1; --d) {
@@ -21,7 +22,8 @@ int64_t divisor_up_to(int64_t n, int64_t most) {
 
 }  // namespace
 
-Trainer::Trainer(const ModelConfig& model, const TrainConfig& train, const Batches* batches, uint64_t seed, bool allocate)
+Trainer::Trainer(const ModelConfig& model, const TrainConfig& train, const Batches* batches, uint64_t seed,
+                 bool allocate)
     : model_(model), train_(train), batches_(batches), seed_(seed), store_(std::make_unique<ParamStore>()) {
   const int64_t micro = train.batch / train.accumulate;
   slot_count_ = needs_whole_batch(model) ? 1 : train.slots > 0 ? train.slots : divisor_up_to(micro, kMostSlots);
@@ -36,7 +38,8 @@ Trainer::Trainer(const ModelConfig& model, const TrainConfig& train, const Batch
   optimizer_ = std::make_unique<Optimizer>(*store_, *train.optimizer, train.optimizer_config);
   const auto positions = static_cast<std::size_t>(slot_batch_ * model.context);
   for (int64_t s = 0; s < slot_count_; ++s) {
-    slots_.push_back({std::make_unique<Workspace>(*graph_), std::vector<int32_t>(positions), std::vector<int32_t>(positions)});
+    slots_.push_back(
+        {std::make_unique<Workspace>(*graph_), std::vector<int32_t>(positions), std::vector<int32_t>(positions)});
   }
   slot_loss_.resize(static_cast<std::size_t>(slot_count_));
   graph_->allocate_shared();
@@ -60,7 +63,8 @@ StepResult Trainer::step() {
   result.step = steps_done_ + 1;
   result.lr = learning_rate(*train_.schedule, train_.schedule_config, result.step);
 
-  // The loss is a mean over the valid targets of the whole update, so their number must be known before the first backward.
+  // The loss is a mean over the valid targets of the whole update, so their number must be known before the first
+  // backward.
   const int64_t micro = train_.batch / train_.accumulate;
   const auto load = [&](int64_t slot, int64_t m) {
     Slot& s = slots_[static_cast<std::size_t>(slot)];
@@ -127,7 +131,8 @@ StepResult Trainer::step() {
 void Trainer::keep_states() {
   states_before_.clear();
   for (int p = 0; p < store_->count(); ++p) {
-    if (!store_->spec(p).trainable) states_before_.insert(states_before_.end(), store_->value(p), store_->value(p) + store_->spec(p).shape.count());
+    if (!store_->spec(p).trainable)
+      states_before_.insert(states_before_.end(), store_->value(p), store_->value(p) + store_->spec(p).shape.count());
   }
 }
 

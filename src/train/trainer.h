@@ -15,8 +15,8 @@ namespace normlab {
 struct TrainConfig {
   int64_t batch = 16;      // sequences per update
   int64_t accumulate = 1;  // micro-batches per update; divides batch
-  int64_t slots = 0;       // pieces a micro-batch is cut into; 0 = the largest divisor up to 4. Never the number of threads
-  double clip = 0;         // largest gradient norm; 0 = off
+  int64_t slots = 0;  // pieces a micro-batch is cut into; 0 = the largest divisor up to 4. Never the number of threads
+  double clip = 0;    // largest gradient norm; 0 = off
   const OptimizerDef* optimizer = nullptr;
   OptimizerConfig optimizer_config;
   const ScheduleDef* schedule = nullptr;
@@ -28,22 +28,24 @@ struct StepResult {
   int64_t step = 0;    // from 1
   int64_t tokens = 0;  // valid targets seen so far
   double lr = 0, loss = 0;
-  double grad_norm = 0;  // before clipping
+  double grad_norm = 0;                    // before clipping
   double param_norm = 0, update_norm = 0;  // of the parameters after the update, of the change
-  std::string trouble;  // why it is not finite, with the parameter's name; "" while all is well
+  std::string trouble;                     // why it is not finite, with the parameter's name; "" while all is well
 };
 
 // What a training step costs, without running one.
 struct Cost {
-  int64_t parameters = 0;     // trainable
+  int64_t parameters = 0;      // trainable
   double flops_per_token = 0;  // forward and backward, attention counted on its causal half
   double memory = 0;           // bytes: parameters, optimizer, gradients, workspaces
 };
 
 class Trainer {
  public:
-  // `batches` must outlive the trainer. `allocate` = false builds and plans everything, but holds no memory (cost() only).
-  Trainer(const ModelConfig& model, const TrainConfig& train, const Batches* batches, uint64_t seed, bool allocate = true);
+  // `batches` must outlive the trainer. `allocate` = false builds and plans everything, but holds no memory (cost()
+  // only).
+  Trainer(const ModelConfig& model, const TrainConfig& train, const Batches* batches, uint64_t seed,
+          bool allocate = true);
 
   StepResult step();
   // Mean loss per valid target over `count` x batch fixed validation windows. Changes nothing a later step can see.

@@ -1,5 +1,5 @@
-#include <limits>
 #include "lab/gradcheck.h"
+#include <limits>
 
 #include <algorithm>
 #include <cmath>
@@ -134,7 +134,8 @@ NormDef kinked(bool undefined) {
   NormDef def;
   def.name = "kinked";
   def.define = [](const NormSite&, Var x) { return activation(x, Activation::relu); };
-  if (undefined) def.define = [](const NormSite&, Var x) { return affine(x, std::numeric_limits<double>::infinity(), 0); };
+  if (undefined)
+    def.define = [](const NormSite&, Var x) { return affine(x, std::numeric_limits<double>::infinity(), 0); };
   return def;
 }
 
@@ -149,7 +150,9 @@ TEST_CASE("An eps outside the root, as small as 1e-8, is smooth enough at a row 
   // x / (rms(x) + eps) has the derivative 1 / eps there; the README's own example of a new norm.
   NormDef outside = kinked(false);
   outside.default_eps = 1e-8;
-  outside.define = [](const NormSite& s, Var x) { return divide(x, affine(rms(x, 0, {}), 1, s.eps()), Over::channels); };
+  outside.define = [](const NormSite& s, Var x) {
+    return divide(x, affine(rms(x, 0, {}), 1, s.eps()), Over::channels);
+  };
   REQUIRE(check_zero_row(outside).passed());
 }
 

@@ -54,13 +54,15 @@ const std::map<std::string, std::vector<std::string>> kMayInclude = {
     {"placements", {"core", "kernels", "graph", "ops", "model"}},
     {"train", {"core", "config", "data", "kernels", "graph", "ops", "model", "norms", "placements"}},
     {"lab", {"core", "config", "report", "data", "kernels", "graph", "ops", "model", "norms", "placements", "train"}},
-    {"app", {"core", "config", "report", "data", "kernels", "graph", "ops", "model", "norms", "placements", "train", "lab"}},
+    {"app",
+     {"core", "config", "report", "data", "kernels", "graph", "ops", "model", "norms", "placements", "train", "lab"}},
 };
 
 // Which layer a public header belongs to.
 const std::map<std::string, std::string> kPublic = {
-    {"real", "core"},  {"error", "core"},    {"shape", "graph"}, {"params", "graph"}, {"graph", "graph"},    {"ops", "ops"},
-    {"norm", "model"}, {"placement", "model"}, {"init", "model"},  {"model", "model"},  {"options", "model"},
+    {"real", "core"},   {"error", "core"},  {"shape", "graph"},   {"params", "graph"},
+    {"graph", "graph"}, {"ops", "ops"},     {"norm", "model"},    {"placement", "model"},
+    {"init", "model"},  {"model", "model"}, {"options", "model"},
 };
 
 std::string layer_of(const std::string& included) {
@@ -96,7 +98,8 @@ TEST_CASE("only one file knows OpenMP and only the kernels know intrinsics") {
       CHECK(source.text.find("#include <omp.h>") == std::string::npos);
       CHECK_FALSE(std::regex_search(source.text, std::regex("#pragma omp (parallel|for|critical|atomic|task)")));
     }
-    if (source.path.parent_path() != fs::path("src/kernels")) CHECK(source.text.find("immintrin.h") == std::string::npos);
+    if (source.path.parent_path() != fs::path("src/kernels"))
+      CHECK(source.text.find("immintrin.h") == std::string::npos);
   }
 }
 
@@ -120,7 +123,8 @@ TEST_CASE("every norm and placement file is registered") {
 }
 
 TEST_CASE("the build keeps NaN guards and runs on other processors") {
-  const std::string build = std::regex_replace(read_file(fs::path(NORMLAB_SOURCE_DIR) / "CMakeLists.txt"), std::regex("#[^\n]*"), "");
+  const std::string build =
+      std::regex_replace(read_file(fs::path(NORMLAB_SOURCE_DIR) / "CMakeLists.txt"), std::regex("#[^\n]*"), "");
   for (const char* flag : {"-ffast-math", "-Ofast", "-march=native", "-funsafe-math", "-ffinite-math"}) {
     INFO(flag);
     CHECK(build.find(flag) == std::string::npos);
@@ -132,10 +136,12 @@ TEST_CASE("the build keeps NaN guards and runs on other processors") {
 }
 
 TEST_CASE("the top level holds what it should and nothing else") {
-  const std::vector<std::string> allowed = {"src", "include", "configs", "experiments", "tests", "CMakeLists.txt", "README.md", "build", "runs"};
+  const std::vector<std::string> allowed = {"src",       "include", "configs", "experiments", "tests", "CMakeLists.txt",
+                                            "README.md", "build",   "runs"};
   for (const auto& entry : fs::directory_iterator(NORMLAB_SOURCE_DIR)) {
     const std::string name = entry.path().filename().string();
     INFO(name);
-    CHECK((name[0] == '.' || name.rfind("build", 0) == 0 || std::find(allowed.begin(), allowed.end(), name) != allowed.end()));
+    CHECK((name[0] == '.' || name.rfind("build", 0) == 0 ||
+           std::find(allowed.begin(), allowed.end(), name) != allowed.end()));
   }
 }

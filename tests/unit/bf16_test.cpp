@@ -84,10 +84,32 @@ TEST_CASE("rounding to bfloat16 is to the nearest, ties to even, in every kernel
     }
     INFO(table->name);
     // bfloat16 keeps 8 significant bits: near 1 they are 2^-7 apart.
-    std::vector<float> x = {1.0f + 0x1p-8f, 1.0f + 0x3p-8f, 1.0f + 0x1.01p-8f, -1.0f - 0x1p-8f, 0.9f, 257.0f, 259.0f, 0.0f, -0.0f, 0x1p-149f,
-                            std::numeric_limits<float>::max(), std::numeric_limits<float>::infinity(), 3.140625f};
-    const std::vector<float> expected = {1.0f, 1.0f + 0x1p-6f, 1.0f + 0x1p-7f, -1.0f, 0.8984375f, 256.0f, 260.0f, 0.0f, -0.0f, 0.0f,
-                                         std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity(), 3.140625f};
+    std::vector<float> x = {1.0f + 0x1p-8f,
+                            1.0f + 0x3p-8f,
+                            1.0f + 0x1.01p-8f,
+                            -1.0f - 0x1p-8f,
+                            0.9f,
+                            257.0f,
+                            259.0f,
+                            0.0f,
+                            -0.0f,
+                            0x1p-149f,
+                            std::numeric_limits<float>::max(),
+                            std::numeric_limits<float>::infinity(),
+                            3.140625f};
+    const std::vector<float> expected = {1.0f,
+                                         1.0f + 0x1p-6f,
+                                         1.0f + 0x1p-7f,
+                                         -1.0f,
+                                         0.8984375f,
+                                         256.0f,
+                                         260.0f,
+                                         0.0f,
+                                         -0.0f,
+                                         0.0f,
+                                         std::numeric_limits<float>::infinity(),
+                                         std::numeric_limits<float>::infinity(),
+                                         3.140625f};
     table->round_bf16(static_cast<int64_t>(x.size()), x.data());
     for (std::size_t i = 0; i < x.size(); ++i) {
       CHECK(std::bit_cast<uint32_t>(x[i]) == std::bit_cast<uint32_t>(expected[i]));
@@ -137,7 +159,8 @@ TEST_CASE("gradients of gains and biases are summed in fp32") {
 }
 
 TEST_CASE("norm statistics stay fp32 unless bfloat16 is asked for, which does harm") {
-  // The mean of these bfloat16 numbers, 259, lies between 258 and 260. In fp32 the row is (-3, -1, 1, 3) / sqrt(5); rounding the mean to even, 260, gives
+  // The mean of these bfloat16 numbers, 259, lies between 258 and 260. In fp32 the row is (-3, -1, 1, 3) / sqrt(5);
+  // rounding the mean to even, 260, gives
   // (-4, -2, 0, 2) / sqrt(6).
   const std::vector<float> row = {256, 258, 260, 262};
   const auto normed = [&](bool bf16_statistics) {
@@ -146,8 +169,8 @@ TEST_CASE("norm statistics stay fp32 unless bfloat16 is asked for, which does ha
     s.run();
     return std::vector<float>(s.row(0), s.row(0) + 4);
   };
-  CHECK(normed(false) == std::vector<float>{rounded(-3 / std::sqrt(5.0f)), rounded(-1 / std::sqrt(5.0f)), rounded(1 / std::sqrt(5.0f)),
-                                            rounded(3 / std::sqrt(5.0f))});
+  CHECK(normed(false) == std::vector<float>{rounded(-3 / std::sqrt(5.0f)), rounded(-1 / std::sqrt(5.0f)),
+                                            rounded(1 / std::sqrt(5.0f)), rounded(3 / std::sqrt(5.0f))});
   const float s = rounded(std::sqrt(6.0f));
   CHECK(normed(true) == std::vector<float>{rounded(-4 / s), rounded(-2 / s), 0.0f, rounded(2 / s)});
 }

@@ -1,10 +1,10 @@
 // Sampling and exporting trained models from outside.
 #include <set>
 
-#include "kernels/kernels.h"
 #include "../process.h"
 #include "../small_run.h"
 #include "core/text.h"
+#include "kernels/kernels.h"
 #include "train/safetensors.h"
 
 using namespace normlab;
@@ -151,7 +151,8 @@ TEST_CASE("an output never replaces what is read, nor another output") {
            {"export", t.run, checkpoint},
            {"export", t.config, t.config},
            {"compare", metrics, "--svg", metrics},
-           {"compare", t.run, "--csv", t.run + "/../" + std::filesystem::path(t.run).filename().string() + "/metrics.csv"},
+           {"compare", t.run, "--csv",
+            t.run + "/../" + std::filesystem::path(t.run).filename().string() + "/metrics.csv"},
            {"compare", t.run, "--svg", (t.here / "a").string(), "--html", (t.here / "a").string()}}) {
     INFO(words[0] << " " << words.back());
     CHECK(run_tool(words).code == 2);
@@ -167,8 +168,8 @@ TEST_CASE("a run cannot go on, and a model not write, on other data than it was 
   std::swap(text[text.size() / 2], text[text.size() / 2 + 1]);
   std::swap(text[10], text[20]);
   write_file_atomically(t.text, text);
-  const ProcessResult r = run_tool({"run", t.config, "--resume", "--out", (t.here / "runs").string(), "--set", "data.path=" + t.text,
-                                    "--set", "train.steps=80"});
+  const ProcessResult r = run_tool({"run", t.config, "--resume", "--out", (t.here / "runs").string(), "--set",
+                                    "data.path=" + t.text, "--set", "train.steps=80"});
   CHECK(r.code == 1);
   CHECK(r.err.find("cannot resume: the data are not those of the run") != std::string::npos);
   CHECK(run_tool({"sample", t.run}).code == 1);
@@ -177,8 +178,8 @@ TEST_CASE("a run cannot go on, and a model not write, on other data than it was 
 TEST_CASE("a run cannot go on with other kernels, whose results would match neither") {
   const Trained t;
   ::setenv("NORMLAB_KERNELS", "portable", 1);
-  const ProcessResult r = run_tool({"run", t.config, "--resume", "--out", (t.here / "runs").string(), "--set", "data.path=" + t.text,
-                                    "--set", "train.steps=80"});
+  const ProcessResult r = run_tool({"run", t.config, "--resume", "--out", (t.here / "runs").string(), "--set",
+                                    "data.path=" + t.text, "--set", "train.steps=80"});
   ::unsetenv("NORMLAB_KERNELS");
   if (std::string(kernels().name) == "portable") {
     WARN("SKIPPED, not a pass: needs a processor with AVX2");
@@ -192,7 +193,8 @@ TEST_CASE("a run cannot go on from exported weights") {
   const Trained t;
   const std::string weights = (t.here / "w.safetensors").string();
   REQUIRE(run_tool({"export", t.run, weights}).code == 0);
-  std::filesystem::copy_file(weights, t.run + "/checkpoint.safetensors", std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::copy_file(weights, t.run + "/checkpoint.safetensors",
+                             std::filesystem::copy_options::overwrite_existing);
   const ProcessResult r = run_tool({"run", t.config, "--resume", "--out", (t.here / "runs").string(), "--set",
                                     "data.path=" + t.text, "--set", "train.steps=80"});
   CHECK(r.code == 1);
