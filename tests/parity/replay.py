@@ -36,7 +36,7 @@ KNOWN = {
     "run": ["name", "seed", "precision"],
     "model": ["layers", "width", "heads", "kv_heads", "ffn_width", "activation", "context", "position", "norm", "placement", "final_norm",
               "qk_norm", "bias", "tie_embeddings", "dropout", "init"],
-    "norm": ["eps", "affine", "fused", "groups", "momentum", "masked"],
+    "norm": ["eps", "affine", "fused", "statistics", "groups", "momentum", "masked"],
     "placement": ["alpha", "beta"],
     "train": ["steps", "batch", "accumulate", "slots", "optimizer", "lr", "warmup", "schedule", "min_lr", "betas", "eps", "momentum",
               "weight_decay", "clip"],
