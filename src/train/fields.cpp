@@ -142,6 +142,8 @@ std::vector<Field> fields(RunConfig& c) {
   f.integer("eval.batches", c.eval_batches, 1, 1 << 20, "validation batches of an evaluation");
   f.integer("checkpoint.every", c.checkpoint_every, 0, 1e9,
             "updates between checkpoints; 0 = at the end and on interrupt");
+  f.integer("probe.every", c.probe_every, 0, 0,
+            "updates between rows per layer; only 0 (none) until layer probes exist");
   return std::move(f.out);
 }
 

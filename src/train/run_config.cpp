@@ -77,6 +77,7 @@ std::string range(const Field& f) {
     return integral && std::abs(x) < 9e18 ? std::to_string(static_cast<int64_t>(x)) : number(x);
   };
   if (integral && f.max >= 9e18) return str("at least ", bound(f.min));
+  if (f.min == f.max) return bound(f.min);
   return str("from ", bound(f.min), " to ", bound(f.max));
 }
 

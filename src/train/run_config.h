@@ -41,6 +41,7 @@ struct RunConfig {
 
   int64_t eval_every = 50, eval_batches = 8;
   int64_t checkpoint_every = 0;
+  int64_t probe_every = 0;
 
   RunConfig();
 };
