@@ -126,6 +126,8 @@ TEST_CASE("the annotated base config explains every key as the tool does") {
       explained = explained || (line.rfind(leaf + " = ", 0) == 0 && line.find("# " + f.help) != std::string::npos);
     }
     CHECK(explained);
+    // Norms and placements are listed by the tool; a new one must not need an edit here.
+    if (f.help.find("normlab list") != std::string::npos || f.key == "model.qk_norm") continue;
     for (const std::string& choice : f.choices) CHECK(text.find(choice) != std::string::npos);
   }
 }
