@@ -98,6 +98,18 @@ void write_file_atomically(const std::filesystem::path& named, std::string_view 
   }
 }
 
+void reserve_space(const std::filesystem::path& path, std::int64_t bytes) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (descriptor < 0) fail(path, "cannot create");
+  const int reason = ::posix_fallocate(descriptor, 0, bytes);
+  ::close(descriptor);
+  ::unlink(path.c_str());
+  if (reason != 0) {
+    errno = reason;
+    fail(path, str("cannot reserve ", bytes, " bytes"));
+  }
+}
+
 DirectoryLock::DirectoryLock(const std::filesystem::path& directory) {
   descriptor_ = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor_ < 0) fail(directory, "cannot open");

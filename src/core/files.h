@@ -1,6 +1,7 @@
 // Whole files, read and written safely. Every error is an IoError that names the path and the system's reason.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -14,6 +15,9 @@ std::string read_file(const std::filesystem::path& path);
 // or the new one, never a part. On failure (disk full, no permission) the old file stays and the temporary one is
 // removed. A symbolic link stays one, its target is replaced; devices and pipes are written to as they are.
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
+
+// Makes a file of that size under the name and removes it again: IoError where the disk cannot hold it.
+void reserve_space(const std::filesystem::path& path, std::int64_t bytes);
 
 // Holds a directory for this process alone: a second holder, here or in another process, is an IoError. Released at the
 // end of the process too, however it ends.

@@ -52,7 +52,7 @@ class RunDirectory {
     Trainer trainer(model, train_config(config_), &batches_, static_cast<uint64_t>(config_.seed));
     if (options_.resume) continue_from_checkpoint(trainer);
     if (const auto done = finished_before(trainer.steps_done())) return *done;
-    open_files(trainer.steps_done());
+    open_files(trainer, trainer.steps_done());
     train(trainer);
     return finish(trainer);
   }
@@ -147,7 +147,7 @@ class RunDirectory {
     }
   }
 
-  void open_files(int64_t steps_done) {
+  void open_files(const Trainer& trainer, int64_t steps_done) {
     // First all that can be refused, then the writing.
     const std::string metrics = kept_rows("metrics.csv", kMetricsHeader, steps_done);
     const std::string timing = kept_rows("timing.csv", kTimingHeader, steps_done);
@@ -168,12 +168,19 @@ class RunDirectory {
     if (::access(directory_.c_str(), W_OK) != 0)
       throw IoError(str(directory_.string(), ": the directory is not writable"));
     if (options_.overwrite) {
+      require_space(trainer);
       for (const char* name : kRunFiles) fs::remove(directory_ / name, error);
     }
     fs::remove(directory_ / "summary.json", error);
     write_file_atomically(directory_ / "config.toml", dump(config_));
     metrics_ = rewritten("metrics.csv", metrics);
     timing_ = rewritten("timing.csv", timing);
+  }
+
+  // The old run goes only once the disk has proven to hold the new one's checkpoint.
+  void require_space(const Trainer& trainer) const {
+    const int64_t elements = trainer.params().total() * (1 + train_config(config_).optimizer->states);
+    reserve_space(directory_ / "space.tmp", elements * static_cast<int64_t>(sizeof(float)));
   }
 
   // The header and the rows up to the checkpoint; what a killed run wrote after it is written again.

@@ -245,6 +245,19 @@ TEST_CASE("a disk that fills up during a run is one clear failure, and the run g
   for (const auto& [name, content] : files_below(cut.out())) CHECK_FALSE(name.ends_with(".tmp"));
 }
 
+TEST_CASE("--overwrite keeps the old run where the disk has no room for the new one") {
+  const Lab lab;
+  REQUIRE(lab("run").code == 0);
+  const auto before = files_below(lab.out());
+  ProcessOptions full;
+  full.file_size = std::filesystem::file_size(lab.out() / "small/checkpoint.safetensors") / 2;
+  const ProcessResult r = lab("run", {"--overwrite", "--set", "run.seed=2"}, full);
+  CHECK(r.code == 1);
+  CHECK(contains(r.err, "cannot reserve "));
+  CHECK(lines_of(r.err).size() == 1);
+  CHECK(files_below(lab.out()) == before);
+}
+
 TEST_CASE("data --batches prints the windows that training uses, targets one token later") {
   const Lab lab;
   const ProcessResult r = run_tool({"data", lab.config(), "--batches", "2"});
