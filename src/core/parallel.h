@@ -16,6 +16,9 @@ int threads();
 // True inside a parallel_for body that was spread over threads; a nested parallel_for then runs serially.
 bool in_parallel();
 
+// Whether a parallel_for called here would run its items one after the other, so that they may share scratch memory.
+inline bool runs_serially() { return in_parallel() || threads() == 1; }
+
 namespace parallel_detail {
 void run(std::int64_t count, void (*body)(const void*, std::int64_t), const void* closure);
 }

@@ -17,7 +17,10 @@ inline Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_p
 // 12 of the 16 registers of 8 floats hold the tile.
 constexpr unsigned kTileRows = 6;
 constexpr unsigned kTileColumns = 16;
+constexpr unsigned kNarrowTileRows = kTileRows;
 
+#include "kernels/x86.inl"
+// after it, and after what stands above
 #include "kernels/all.inl"
 
 }  // namespace

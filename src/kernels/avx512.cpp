@@ -17,7 +17,10 @@ inline Vector multiply_add(Vector a, Vector b, Vector c) { return _mm512_fmadd_p
 // 28 of the 32 registers of 16 floats hold the tile.
 constexpr unsigned kTileRows = 14;
 constexpr unsigned kTileColumns = 32;
+constexpr unsigned kNarrowTileRows = 16;  // of tiles 16 wide
 
+#include "kernels/x86.inl"
+// after it, and after what stands above
 #include "kernels/all.inl"
 
 }  // namespace

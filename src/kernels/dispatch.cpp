@@ -21,6 +21,17 @@ bool avx512_supported() {
 }
 #endif
 
+#ifdef NORMLAB_BF16_KERNELS
+bool avx512_bf16_supported() { return avx512_supported() && __builtin_cpu_supports("avx512bf16"); }
+#endif
+
+const Products* native_bf16_products() {
+#ifdef NORMLAB_BF16_KERNELS
+  if (avx512_bf16_supported()) return &avx512_bf16_products;
+#endif
+  return nullptr;
+}
+
 bool portable_supported() { return true; }
 
 std::vector<const KernelTable*> all_kernels() {
@@ -67,6 +78,16 @@ const KernelTable& kernels() {
   const KernelTable* table = in_force.load(std::memory_order_acquire);
   if (table == nullptr) in_force.store(table = automatic(), std::memory_order_release);
   return *table;
+}
+
+const Products& products(bool bf16) {
+  const KernelTable& table = kernels();
+  if (!bf16) return table.products;
+#ifdef NORMLAB_BF16_KERNELS
+  static const Products* native = native_bf16_products();
+  if (native != nullptr && &table == &avx512_kernels) return *native;
+#endif
+  return table.bf16_products;
 }
 
 void choose_kernels(std::string_view name) {

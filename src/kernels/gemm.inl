@@ -2,11 +2,7 @@
 // one row of the tile at a time. No blocking of k: the sum of an element is one chain in every table, whatever the
 // tile.
 
-#ifndef KS
-#define KS 64
-#endif
-constexpr int64_t kStrip =
-    KS;  // rows of a panel that are written or read over and over: they stay in the first-level cache
+constexpr int64_t kStrip = 64;  // rows of a panel that are read over and over: they stay in the first-level cache
 
 constexpr int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -30,16 +26,26 @@ void pack(int64_t k, int64_t n, const real* b, int64_t ldb, real* packed) {
     pack_panel<kTileColumns>(k, smaller(kTileColumns, n - first), b + first, ldb, packed);
 }
 
+// to[j][i] = from[i][j] for `rows` rows of `columns` numbers, 4 x 4 at a time.
+inline void transpose(int64_t rows, int64_t columns, const real* from, int64_t from_stride, real* to,
+                      int64_t to_stride) {
+  const int64_t whole_rows = rows - rows % 4, whole_columns = columns - columns % 4;
+  for (int64_t i = 0; i < whole_rows; i += 4) {
+    for (int64_t j = 0; j < whole_columns; j += 4)
+      transpose_4x4(from + i * from_stride + j, from_stride, to + j * to_stride + i, to_stride);
+    for (int64_t j = whole_columns; j < columns; ++j)
+      for (int64_t r = i; r < i + 4; ++r) to[j * to_stride + r] = from[r * from_stride + j];
+  }
+  for (int64_t i = whole_rows; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) to[j * to_stride + i] = from[i * from_stride + j];
+}
+
 void pack_transposed(int64_t k, int64_t n, const real* b, int64_t ldb, real* packed) {
   for (int64_t first = 0; first < n; first += kTileColumns, packed += k * kTileColumns) {
     const int64_t columns = smaller(kTileColumns, n - first);
-    for (int64_t strip = 0; strip < k; strip += kStrip) {
-      const int64_t end = smaller(k, strip + kStrip);
-      for (int64_t j = 0; j < columns; ++j)
-        for (int64_t i = strip; i < end; ++i) packed[i * kTileColumns + j] = b[(first + j) * ldb + i];
-      for (int64_t j = columns; j < kTileColumns; ++j)
-        for (int64_t i = strip; i < end; ++i) packed[i * kTileColumns + j] = 0;
-    }
+    if (columns < kTileColumns)
+      for (int64_t i = 0; i < k * kTileColumns; ++i) packed[i] = 0;
+    transpose(columns, k, b + first * ldb, ldb, packed, kTileColumns);
   }
 }
 
@@ -57,8 +63,18 @@ struct Product {
   bool accumulate;
 };
 
-// c (+)= a b + bias for Rows rows and the first `columns` <= Columns columns. ByColumns: a is stored [k][rows].
-template <unsigned Rows, unsigned Columns, bool ByColumns>
+// How a lies in memory: [rows][k] with lda between rows; the same with 16 between rows, which the addresses then need not
+// count; or [k][rows].
+enum class Layout { rows, rows_of_16, columns };
+
+template <Layout L>
+inline int64_t place_in_a(int64_t row, int64_t i, int64_t lda) {
+  if constexpr (L == Layout::columns) return i * lda + row;
+  return row * (L == Layout::rows_of_16 ? 16 : lda) + i;
+}
+
+// c (+)= a b + bias for Rows rows and the first `columns` <= Columns columns.
+template <unsigned Rows, unsigned Columns, Layout L>
 [[gnu::noinline]] void tile(const Product& p, const real* a, const real* b, int64_t columns, real* c,
                             const real* bias) {
   constexpr unsigned kVectors = Columns / kVector;
@@ -72,7 +88,7 @@ template <unsigned Rows, unsigned Columns, bool ByColumns>
     for (unsigned v = 0; v < kVectors; ++v) b_row[v] = load(b + i * width + v * kVector);
 #pragma GCC unroll 16
     for (unsigned r = 0; r < Rows; ++r) {
-      const Vector a_now = (ByColumns ? a[i * lda + r] : a[r * lda + i]) - Vector{};
+      const Vector a_now = a[place_in_a<L>(r, i, lda)] - Vector{};
 #pragma GCC unroll 16
       for (unsigned v = 0; v < kVectors; ++v) total[r][v] = multiply_add(a_now, b_row[v], total[r][v]);
     }
@@ -103,19 +119,19 @@ template <unsigned Rows, unsigned Columns, bool ByColumns>
   }
 }
 
-template <unsigned Rows, unsigned Columns, bool ByColumns>
+template <unsigned Rows, unsigned Columns, Layout L>
 inline void tile_of(int64_t rows, const Product& p, const real* a, const real* b, int64_t columns, real* c,
                     const real* bias) {
   if constexpr (Rows > 1)
-    if (rows < Rows) return tile_of<Rows - 1, Columns, ByColumns>(rows, p, a, b, columns, c, bias);
-  tile<Rows, Columns, ByColumns>(p, a, b, columns, c, bias);
+    if (rows < Rows) return tile_of<Rows - 1, Columns, L>(rows, p, a, b, columns, c, bias);
+  tile<Rows, Columns, L>(p, a, b, columns, c, bias);
 }
 
 // Calls block(first row, rows) for blocks that differ by one row at most: 64 rows are 13 + 13 + 13 + 13 + 12, as
 // 14 + 14 + 14 + 14 + 8 would end slowly.
-template <class Block>
+template <unsigned Most = kTileRows, class Block>
 inline void for_row_blocks(int64_t m, const Block& block) {
-  const int64_t blocks = (m + kTileRows - 1) / kTileRows;
+  const int64_t blocks = (m + Most - 1) / Most;
   for (int64_t i = 0, row = 0; i < blocks; ++i) {
     const int64_t rows = m / blocks + (i < m % blocks ? 1 : 0);
     block(row, rows);
@@ -123,9 +139,11 @@ inline void for_row_blocks(int64_t m, const Block& block) {
   }
 }
 
+int64_t no_scratch(int64_t /*m*/, int64_t /*k*/) { return 0; }
+
 // The sum of an element is one chain from the first k to the last.
 void gemm(int64_t m, int64_t n, int64_t k, const real* a, int64_t lda, const real* packed, real* c, int64_t ldc,
-          const real* bias, bool accumulate) {
+          const real* bias, bool accumulate, real* /*scratch*/) {
   const Product p{k, lda, kTileColumns, ldc, accumulate};
   for_row_blocks(m, [&](int64_t row, int64_t rows) {
     for (int64_t first = 0; first < n; first += kTileColumns) {
@@ -134,9 +152,9 @@ void gemm(int64_t m, int64_t n, int64_t k, const real* a, int64_t lda, const rea
       const real* panel_bias = bias != nullptr ? bias + first : nullptr;
       real* out = c + row * ldc + first;
       if (columns > kTileColumns / 2)
-        tile_of<kTileRows, kTileColumns, false>(rows, p, a + row * lda, panel, columns, out, panel_bias);
+        tile_of<kTileRows, kTileColumns, Layout::rows>(rows, p, a + row * lda, panel, columns, out, panel_bias);
       else
-        tile_of<kTileRows, kTileColumns / 2, false>(rows, p, a + row * lda, panel, columns, out, panel_bias);
+        tile_of<kTileRows, kTileColumns / 2, Layout::rows>(rows, p, a + row * lda, panel, columns, out, panel_bias);
     }
   });
 }
@@ -148,11 +166,11 @@ inline void strip_panel(int64_t m, int64_t columns, const real* a, const real* b
   pack_panel<Columns>(p.k, columns, b, ldb, panel);
   p.panel_width = Columns;
   for_row_blocks(m, [&](int64_t row, int64_t rows) {
-    tile_of<kTileRows, Columns, true>(rows, p, a + row, panel, columns, c + row * p.ldc, nullptr);
+    tile_of<kTileRows, Columns, Layout::columns>(rows, p, a + row, panel, columns, c + row * p.ldc, nullptr);
   });
 }
 
-// k goes in strips of 128, each summed from first to last and then added to c. Longer strips touch more memory pages
+// k goes in strips of 64, each summed from first to last and then added to c. Longer strips touch more memory pages
 // than the processor remembers, one per row of a.
 void gemm_transposed(int64_t m, int64_t n, int64_t k, const real* a, int64_t lda, const real* b, int64_t ldb, real* c,
                      int64_t ldc, bool accumulate) {

@@ -16,6 +16,13 @@ namespace normlab {
 // NORMLAB_KERNELS. A name that is unknown or not supported here is a UsageError.
 const KernelTable& kernels();
 
+// The products of the table in force: of operands as they are, or of operands rounded to bfloat16, by the processor's
+// own instructions where the table is avx512 and the processor has them. Those give the same bits.
+const Products& products(bool bf16);
+
+// The products by bfloat16 instructions, or null where there are none (tests).
+const Products* native_bf16_products();
+
 // All compiled tables, best first, whether or not this processor supports them.
 std::vector<const KernelTable*> all_kernels();
 

@@ -10,6 +10,7 @@
 #ifdef NORMLAB_DOUBLE
 
 inline double exp_of(double x) { return __builtin_exp(x); }
+inline double exp_of_not_positive(double x) { return __builtin_exp(x); }
 inline double tanh_of(double x) { return __builtin_tanh(x); }
 inline double erf_of(double x) { return __builtin_erf(x); }
 inline double half_erfc(double t, double) { return 0.5 * __builtin_erfc(t); }
@@ -24,26 +25,40 @@ inline float with_sign_of(float size, float x) {
 
 // exp(x) = 2^n exp(r), n the nearest whole number to x / ln 2, exp(r) = 1 + r + r^2 P(r). Polynomials are evaluated in
 // pairs: a chain of multiply_adds, each waiting for the one before, would be what the time goes into.
+struct ExpParts {
+  explicit ExpParts(float x) {
+    constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest whole number in the low bits
+    const float shifted = multiply_add(x, 1.44269504f, kRound);
+    const float n = shifted - kRound;
+    // ln 2 in two parts; the first has so few bits that n times it is exact.
+    const float r = multiply_add(n, 2.12194440e-4f, multiply_add(n, -0.693359375f, x));
+    const float s = r * r;
+    const float p01 = multiply_add(1.6666577e-1f, r, 0.5f);
+    const float p23 = multiply_add(8.3632602e-3f, r, 4.1666855e-2f);
+    const float p = multiply_add(multiply_add(1.3901333e-3f, s, p23), s, p01);
+    exp_r = 1.0f + multiply_add(p, s, r);
+    whole = static_cast<int32_t>(__builtin_bit_cast(uint32_t, shifted) - 0x4b400000u);
+  }
+  float exp_r;
+  int32_t whole;  // n
+};
+
+inline float power_of_two(int32_t n) { return __builtin_bit_cast(float, static_cast<uint32_t>(n + 127) << 23); }
+
 inline float exp_of(float x) {
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest whole number in the low bits
-  const float shifted = multiply_add(x, 1.44269504f, kRound);
-  const float n = shifted - kRound;
-  // ln 2 in two parts; the first has so few bits that n times it is exact.
-  const float r = multiply_add(n, 2.12194440e-4f, multiply_add(n, -0.693359375f, x));
-  const float s = r * r;
-  const float p01 = multiply_add(1.6666577e-1f, r, 0.5f);
-  const float p23 = multiply_add(8.3632602e-3f, r, 4.1666855e-2f);
-  const float p = multiply_add(multiply_add(1.3901333e-3f, s, p23), s, p01);
-  const float exp_r = 1.0f + multiply_add(p, s, r);
-  // 2^n by its exponent bits, in two factors: n reaches -150 and 128, where one alone would not be a number.
-  const int32_t whole = static_cast<int32_t>(__builtin_bit_cast(uint32_t, shifted) - 0x4b400000u);
-  const int32_t half = whole >> 1;
-  const float low = __builtin_bit_cast(float, static_cast<uint32_t>(half + 127) << 23);
-  const float high = __builtin_bit_cast(float, static_cast<uint32_t>(whole - half + 127) << 23);
-  const float inside = exp_r * low * high;
+  const ExpParts parts(x);
+  // 2^n in two factors: n reaches -150 and 128, where one alone would not be a number.
+  const int32_t half = parts.whole >> 1;
+  const float inside = parts.exp_r * power_of_two(half) * power_of_two(parts.whole - half);
   // Outside, the bits above mean nothing. A NaN fails both comparisons and passes.
   const float bounded = x > 89.0f ? __builtin_inff() : inside;
   return x < -104.0f ? 0.0f : bounded;
+}
+
+// For x <= 0 or NaN; 0 where the result would be below 1.6e-38, near the smallest normal number.
+inline float exp_of_not_positive(float x) {
+  const ExpParts parts(x);
+  return x < -87.0f ? 0.0f : parts.exp_r * power_of_two(parts.whole);
 }
 
 // tanh(x) = x + x s P(s), s = x^2, below 0.625; above 1 - 2 / (exp(2 |x|) + 1).
@@ -124,139 +139,105 @@ inline real gelu_tanh_argument(real x) {
   return kTwoRootTwoOverPi * x * (1 + kCube * x * x);
 }  // 2 u: (1 + tanh u) / 2 = logistic(2 u)
 
-// One struct per function: f and its derivative.
+// f(x) and f'(x), which share most of their work. Asked for the value alone, the compiler leaves the rest out.
+struct ValueAndSlope {
+  real value, slope;
+};
+
+// One struct per function.
 struct Relu {
-  static real value(real x) { return x < 0 ? 0 : x; }  // lets NaN pass
-  static real slope(real x) { return static_cast<real>(x > 0); }
+  static ValueAndSlope of(real x) { return {x < 0 ? 0 : x, static_cast<real>(x > 0)}; }  // lets NaN pass
 };
 
 struct Gelu {
-  static real value(real x) {
-    const real low = x < -kNormalEnd ? -kNormalEnd : x;
-    return low * normal(low, exp_of(real(-0.5) * low * low));
-  }
-  static real slope(real x) {
+  static ValueAndSlope of(real x) {
     const real c = clamped(x, kNormalEnd);
-    const real bell = exp_of(real(-0.5) * c * c);
-    return multiply_add(c * kNormalPeak, bell, normal(c, bell));
+    const real bell = exp_of(real(-0.5) * c * c), below = normal(c, bell);
+    return {(x < c ? c : x) * below, multiply_add(c * kNormalPeak, bell, below)};
   }
 };
 
 struct GeluTanh {
-  static real value(real x) {
-    const real low = x < -kNormalEnd ? -kNormalEnd : x;
-    return low * Logistic(gelu_tanh_argument(low)).of_x;
-  }
-  static real slope(real x) {
+  static ValueAndSlope of(real x) {
     const real c = clamped(x, kNormalEnd);
     const Logistic s(gelu_tanh_argument(c));
-    return multiply_add(c * s.of_x * s.of_minus_x, kTwoRootTwoOverPi * (1 + 3 * kCube * c * c), s.of_x);
+    return {(x < c ? c : x) * s.of_x,
+            multiply_add(c * s.of_x * s.of_minus_x, kTwoRootTwoOverPi * (1 + 3 * kCube * c * c), s.of_x)};
   }
 };
 
 struct Silu {
-  static real value(real x) {
-    const real low = x < -kLogisticEnd ? -kLogisticEnd : x;
-    return low * Logistic(low).of_x;
-  }
-  static real slope(real x) {
+  static ValueAndSlope of(real x) {
     const real c = clamped(x, kLogisticEnd);
     const Logistic s(c);
-    return multiply_add(c * s.of_x, s.of_minus_x, s.of_x);
+    return {(x < c ? c : x) * s.of_x, multiply_add(c * s.of_x, s.of_minus_x, s.of_x)};
   }
 };
 
 struct Tanh {
-  static real value(real x) { return tanh_of(x); }
-  static real slope(real x) {
+  static ValueAndSlope of(real x) {
     const real t = tanh_of(x);
-    return (1 - t) * (1 + t);
+    return {t, (1 - t) * (1 + t)};
   }
 };
 
 struct Erf {
-  static real value(real x) { return erf_of(x); }
-  static real slope(real x) { return kTwoOverRootPi * exp_of(-x * x); }
+  static ValueAndSlope of(real x) { return {erf_of(x), kTwoOverRootPi * exp_of(-x * x)}; }
 };
 
 struct Exp {
-  static real value(real x) { return exp_of(x); }
-  static real slope(real x) { return exp_of(x); }
+  static ValueAndSlope of(real x) {
+    const real e = exp_of(x);
+    return {e, e};
+  }
 };
 
 struct Sigmoid {
-  static real value(real x) { return Logistic(x).of_x; }
-  static real slope(real x) {
+  static ValueAndSlope of(real x) {
     const Logistic s(x);
-    return s.of_x * s.of_minus_x;
+    return {s.of_x, s.of_x * s.of_minus_x};
   }
 };
 
 struct Square {
-  static real value(real x) { return x * x; }
-  static real slope(real x) { return 2 * x; }
+  static ValueAndSlope of(real x) { return {x * x, 2 * x}; }
 };
 
 // Flattened: a call that stays a call cannot become vector code.
 template <class F>
-[[gnu::flatten]] void map(int64_t n, const real* x, real* y) {
+[[gnu::flatten]] void map(int64_t n, const real* x, real* y, real* slope) {
+  if (slope == nullptr) {
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) y[i] = F::value(x[i]);
-}
-
-template <class F>
-[[gnu::flatten]] void map_backward(int64_t n, const real* x, const real* dy, real* dx, bool accumulate) {
-  if (accumulate) {
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) dx[i] = multiply_add(dy[i], F::slope(x[i]), dx[i]);
+    for (int64_t i = 0; i < n; ++i) y[i] = F::of(x[i]).value;
   } else {
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) dx[i] = dy[i] * F::slope(x[i]);
+    for (int64_t i = 0; i < n; ++i) {
+      const ValueAndSlope f = F::of(x[i]);
+      y[i] = f.value;
+      slope[i] = f.slope;
+    }
   }
 }
 
-void unary(Unary f, int64_t n, const real* x, real* y) {
+void unary(Unary f, int64_t n, const real* x, real* y, real* slope) {
   switch (f) {
     case Unary::relu:
-      return map<Relu>(n, x, y);
+      return map<Relu>(n, x, y, slope);
     case Unary::gelu:
-      return map<Gelu>(n, x, y);
+      return map<Gelu>(n, x, y, slope);
     case Unary::gelu_tanh:
-      return map<GeluTanh>(n, x, y);
+      return map<GeluTanh>(n, x, y, slope);
     case Unary::silu:
-      return map<Silu>(n, x, y);
+      return map<Silu>(n, x, y, slope);
     case Unary::tanh:
-      return map<Tanh>(n, x, y);
+      return map<Tanh>(n, x, y, slope);
     case Unary::erf:
-      return map<Erf>(n, x, y);
+      return map<Erf>(n, x, y, slope);
     case Unary::exp:
-      return map<Exp>(n, x, y);
+      return map<Exp>(n, x, y, slope);
     case Unary::sigmoid:
-      return map<Sigmoid>(n, x, y);
+      return map<Sigmoid>(n, x, y, slope);
     case Unary::square:
-      return map<Square>(n, x, y);
-  }
-}
-
-void unary_backward(Unary f, int64_t n, const real* x, const real* dy, real* dx, bool accumulate) {
-  switch (f) {
-    case Unary::relu:
-      return map_backward<Relu>(n, x, dy, dx, accumulate);
-    case Unary::gelu:
-      return map_backward<Gelu>(n, x, dy, dx, accumulate);
-    case Unary::gelu_tanh:
-      return map_backward<GeluTanh>(n, x, dy, dx, accumulate);
-    case Unary::silu:
-      return map_backward<Silu>(n, x, dy, dx, accumulate);
-    case Unary::tanh:
-      return map_backward<Tanh>(n, x, dy, dx, accumulate);
-    case Unary::erf:
-      return map_backward<Erf>(n, x, dy, dx, accumulate);
-    case Unary::exp:
-      return map_backward<Exp>(n, x, dy, dx, accumulate);
-    case Unary::sigmoid:
-      return map_backward<Sigmoid>(n, x, dy, dx, accumulate);
-    case Unary::square:
-      return map_backward<Square>(n, x, dy, dx, accumulate);
+      return map<Square>(n, x, y, slope);
   }
 }

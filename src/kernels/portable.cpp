@@ -12,9 +12,16 @@ using Vector [[gnu::vector_size(16)]] = real;
 inline real multiply_add(real a, real b, real c) { return a * b + c; }
 inline Vector multiply_add(Vector a, Vector b, Vector c) { return a * b + c; }
 
+// to[j][i] = from[i][j].
+inline void transpose_4x4(const real* from, int64_t from_stride, real* to, int64_t to_stride) {
+  for (int64_t i = 0; i < 4; ++i)
+    for (int64_t j = 0; j < 4; ++j) to[j * to_stride + i] = from[i * from_stride + j];
+}
+
 // 8 of the 16 registers of 4 floats that every x86-64 has (ARM: 32) hold the tile.
 constexpr unsigned kTileRows = 4;
 constexpr unsigned kTileColumns = 8;
+constexpr unsigned kNarrowTileRows = kTileRows;
 
 #include "kernels/all.inl"
 

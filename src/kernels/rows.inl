@@ -36,6 +36,37 @@ double dot(int64_t n, const real* x, const real* y) {
 
 double sum_squares(int64_t n, const real* x) { return dot(n, x, x); }
 
+// Columns one after the other in groups of 16; all of a group's sums stay in registers while the rows go by.
+template <class Term>
+inline void column_sums_of(int64_t rows, int64_t columns, const Term& term, real* sums, bool accumulate) {
+  for (int64_t first = 0; first < columns; first += kLanes) {
+    const int n = static_cast<int>(columns - first < kLanes ? columns - first : kLanes);
+    double total[kLanes] = {};
+    if (n == kLanes) {
+      for (int64_t r = 0; r < rows; ++r) {
+#pragma omp simd
+        for (int l = 0; l < kLanes; ++l) total[l] += term(r, first + l);
+      }
+    } else {
+      for (int64_t r = 0; r < rows; ++r)
+        for (int l = 0; l < n; ++l) total[l] += term(r, first + l);
+    }
+    for (int l = 0; l < n; ++l) sums[first + l] = (accumulate ? sums[first + l] : 0) + static_cast<real>(total[l]);
+  }
+}
+
+void column_sums(int64_t rows, int64_t columns, const real* x, int64_t ldx, const real* y, int64_t ldy, real* sums,
+                 bool accumulate) {
+  if (y == nullptr)
+    column_sums_of(
+        rows, columns, [=](int64_t r, int64_t j) { return static_cast<double>(x[r * ldx + j]); }, sums, accumulate);
+  else
+    column_sums_of(
+        rows, columns,
+        [=](int64_t r, int64_t j) { return static_cast<double>(x[r * ldx + j]) * static_cast<double>(y[r * ldy + j]); },
+        sums, accumulate);
+}
+
 void axpby(int64_t n, real a, const real* x, real b, const real* y, real* out) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) out[i] = multiply_add(a, x[i], b * y[i]);
@@ -62,50 +93,6 @@ void multiply(int64_t n, const real* x, const real* y, real* out, bool accumulat
 }
 
 constexpr real kInfinity = real(__builtin_inf());
-
-// exp(x - largest) over 16 numbers in place, added to the lanes.
-inline void exp_block(real* x, real largest, real (&lane)[kLanes]) {
-#pragma omp simd
-  for (int l = 0; l < kLanes; ++l) {
-    const real e = exp_of(x[l] - largest);
-    x[l] = e;
-    lane[l] += e;
-  }
-}
-
-[[gnu::flatten]] void softmax(int64_t n, real* x) {
-  const int64_t whole = n - n % kLanes, rest = n % kLanes;
-  real end[kLanes];  // the last numbers, filled up with -inf, whose exp is 0
-  for (int l = 0; l < kLanes; ++l) end[l] = -kInfinity;
-  for (int64_t l = 0; l < rest; ++l) end[l] = x[whole + l];
-
-  real most[kLanes];
-  for (int l = 0; l < kLanes; ++l) most[l] = end[l];
-  for (int64_t first = 0; first < whole; first += kLanes) {
-#pragma omp simd
-    for (int l = 0; l < kLanes; ++l) most[l] = x[first + l] > most[l] ? x[first + l] : most[l];
-  }
-  real largest = most[0];
-  for (int l = 1; l < kLanes; ++l) largest = most[l] > largest ? most[l] : largest;
-  if (largest == -kInfinity) {  // nothing but -inf, or NaN, which stays
-    for (int64_t i = 0; i < n; ++i) x[i] = x[i] == -kInfinity ? 0 : x[i];
-    return;
-  }
-
-  real lane[kLanes] = {};
-  for (int64_t first = 0; first < whole; first += kLanes) exp_block(x + first, largest, lane);
-  if (rest > 0) exp_block(end, largest, lane);
-  for (int64_t l = 0; l < rest; ++l) x[whole + l] = end[l];
-  const real share = 1 / combined(lane);
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) x[i] *= share;
-}
-
-void softmax_backward(int64_t n, const real* p, const real* dp, real* ds) {
-  const real mean = static_cast<real>(dot(n, p, dp));
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) ds[i] = p[i] * (dp[i] - mean);
-}
 
 void round_bf16(int64_t n, real* x) {
 #pragma omp simd

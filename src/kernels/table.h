@@ -17,43 +17,78 @@ struct AdamStep {
   double gradient_scale;            // clipping factor applied to the gradient first
 };
 
+// Matrix products. Every element is one sum from the first k to the last (gemm_transposed: of strips of 64, each summed
+// so), therefore it does not depend on where the tiles lie.
+struct Products {
+  // B (k x n) in panels of columns, as gemm reads it: its size in elements. `pack` takes b[k][n], `pack_transposed`
+  // b[n][k]. The order of a packed B belongs to the products that packed it.
+  int64_t (*packed_size)(int64_t k, int64_t n);
+  void (*pack)(int64_t k, int64_t n, const real* b, int64_t ldb, real* packed);
+  void (*pack_transposed)(int64_t k, int64_t n, const real* b, int64_t ldb, real* packed);
+  // c[m][n] = (accumulate ? c : 0) + a[m][k] b[k][n] + (bias ? bias[n] : 0). Without accumulate, c is never read.
+  void (*gemm)(int64_t m, int64_t n, int64_t k, const real* a, int64_t lda, const real* packed, real* c, int64_t ldc,
+               const real* bias, bool accumulate, real* scratch);
+  int64_t (*scratch)(int64_t m, int64_t k);  // elements that gemm needs: m times those of one row
+  // c[m][n] = (accumulate ? c : 0) + sum over k of a[k][m] b[k][n]: weight gradients.
+  void (*gemm_transposed)(int64_t m, int64_t n, int64_t k, const real* a, int64_t lda, const real* b, int64_t ldb,
+                          real* c, int64_t ldc, bool accumulate);
+};
+// Products of bfloat16: `pack` rounds b; a, and the operands of gemm_transposed, hold bfloat16 values already. Numbers
+// below the smallest normal one count as 0, in operands and in running sums, as the processors' bfloat16 instructions
+// have it (Intel 2018, BFLOAT16 Hardware Numerics Definition); all implementations give the same bits. The double build
+// sums in double and keeps small numbers.
+
+// One head of one sequence: T rows of `width` numbers each for queries, keys and values.
+struct AttentionHead {
+  int64_t time, width;
+  real scale;  // of the scores
+  bool bf16;   // probabilities and their gradients, operands of products, are rounded to bfloat16
+  const real *q, *k, *v;
+  int64_t q_stride, k_stride, v_stride;
+};
+
+// Gradient of its output in, gradients of its inputs out: null where unwanted, added to where `add` says so.
+struct AttentionGradient {
+  const real* dout;
+  real *dq, *dk, *dv;
+  int64_t dout_stride, dq_stride, dk_stride, dv_stride;
+  bool add_dq, add_dk, add_dv;
+};
+
 struct KernelTable {
   const char* name;   // "avx512" | "avx2" | "portable"
   const char* about;  // one line for `normlab list kernels`
   bool (*supported)();
 
-  // ---- matrix products
-  // ------------------------------------------------------------------------------------------------- Every element is
-  // one sum from the first k to the last, so it does not depend on where the tiles lie. B (k x n) in panels of columns,
-  // as gemm reads it. `pack` takes b[k][n], `pack_transposed` takes b[n][k]. The order of a packed B belongs to the
-  // table that packed it.
-  int64_t (*packed_size)(int64_t k, int64_t n);  // in elements
-  void (*pack)(int64_t k, int64_t n, const real* b, int64_t ldb, real* packed);
-  void (*pack_transposed)(int64_t k, int64_t n, const real* b, int64_t ldb, real* packed);
-  // c[m][n] = (accumulate ? c : 0) + a[m][k] b[k][n] + (bias ? bias[n] : 0). Without accumulate, c is never read.
-  void (*gemm)(int64_t m, int64_t n, int64_t k, const real* a, int64_t lda, const real* packed, real* c, int64_t ldc,
-               const real* bias, bool accumulate);
-  // c[m][n] = (accumulate ? c : 0) + sum over k of a[k][m] b[k][n]: weight gradients.
-  void (*gemm_transposed)(int64_t m, int64_t n, int64_t k, const real* a, int64_t lda, const real* b, int64_t ldb,
-                          real* c, int64_t ldc, bool accumulate);
+  Products products;       // of operands as they are
+  Products bf16_products;  // of operands rounded to bfloat16, by instructions that every processor of this table has
 
   // ---- rows
   // ------------------------------------------------------------------------------------------------------------
   double (*sum)(int64_t n, const real* x);                 // accumulated in double
   double (*dot)(int64_t n, const real* x, const real* y);  // products and sums in double
   double (*sum_squares)(int64_t n, const real* x);         // in double: finite for every finite row
+  // sums[j] = (accumulate ? sums[j] : 0) + sum over rows of x[r][j] y[r][j] (y null: of x[r][j]), rows in order, in
+  // double.
+  void (*column_sums)(int64_t rows, int64_t columns, const real* x, int64_t ldx, const real* y, int64_t ldy, real* sums,
+                      bool accumulate);
   void (*axpby)(int64_t n, real a, const real* x, real b, const real* y,
                 real* out);                                                     // out = a x + b y (out may be x or y)
   void (*scale)(int64_t n, real a, const real* x, real* out, bool accumulate);  // out (+)= a x
   void (*multiply)(int64_t n, const real* x, const real* y, real* out, bool accumulate);  // out (+)= x y
-  void (*unary)(Unary f, int64_t n, const real* x, real* y);                              // y = f(x); y may be x
-  void (*unary_backward)(Unary f, int64_t n, const real* x, const real* dy, real* dx,
-                         bool accumulate);  // dx (+)= dy f'(x)
-  // In place, largest subtracted first; n >= 1. An entry of -inf has probability 0, a row of nothing else becomes all
-  // 0.
-  void (*softmax)(int64_t n, real* x);
-  // ds = p (dp - sum(p dp)) for one row of probabilities p; ds may be dp.
-  void (*softmax_backward)(int64_t n, const real* p, const real* dp, real* ds);
+  // y = f(x) and, unless null, slope = f'(x); y may be x.
+  void (*unary)(Unary f, int64_t n, const real* x, real* y, real* slope);
+
+  // ---- attention of one head (kernels/attention.inl)
+  // Elements of p, and of the scratch that both directions need, for T positions and heads of `width`.
+  int64_t (*attention_saved)(int64_t time);
+  int64_t (*attention_scratch)(int64_t time, int64_t width);
+  // out[t] = sum over u <= t of softmax_u(scale q[t] k[u]) v[u]. Keeps the probabilities in p; null: does not keep
+  // them.
+  void (*attention)(const AttentionHead& head, real* out, int64_t out_stride, real* p, real* scratch);
+  // p = null: computes the probabilities again, to the same bits.
+  void (*attention_backward)(const AttentionHead& head, const AttentionGradient& gradient, const real* p,
+                             real* scratch);
 
   // y = gain (x - mean) / sqrt(mean((x - mean)^2) + eps) + bias over one row; center = false leaves the mean out
   // (RMSNorm). gain and bias may be null; y may be x. stats receives {mean high part, mean low part, 1 / sqrt(..)}: the
@@ -74,6 +109,9 @@ struct KernelTable {
   // decay: Loshchilov & Hutter 2019). Returns {sum of squared new values, sum of squared changes} through `norms`
   // (added to).
   void (*adam)(int64_t n, const AdamStep& step, const real* gradient, real* value, real* m, real* v, double* norms);
+
+  // `rounds` of multiply-adds that nothing holds up; returns the floating-point operations done. Its rate is the peak.
+  double (*fma_chain)(int64_t rounds);
 };
 
 }  // namespace normlab

@@ -20,4 +20,11 @@ extern const KernelTable avx2_kernels;
 extern const KernelTable avx512_kernels;
 #endif
 
+// clang 14 knows the instructions too; older compilers do without.
+#if defined(NORMLAB_X86_KERNELS) && (defined(__clang__) ? __clang_major__ >= 10 : __GNUC__ >= 11)
+#define NORMLAB_BF16_KERNELS
+bool avx512_bf16_supported();
+extern const Products avx512_bf16_products;
+#endif
+
 }  // namespace normlab

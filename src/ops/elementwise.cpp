@@ -67,26 +67,30 @@ class Affine final : public Op {
   real factor_, offset_;
 };
 
-// y = f(x);  dx = dy f'(x).
+// y = f(x);  dx = dy f'(x). The slope is kept in place of x: both come from the same exp.
 class Activate final : public Op {
  public:
-  explicit Activate(Unary f) : f_(f) {}
+  Activate(Unary f, const Shape& shape) : f_(f), rows_(shape.rows()), cols_(shape.cols()) {}
   std::string_view name() const override { return "activation"; }
+  Needs needs() const override { return Needs::nothing; }
+  int64_t saved() const override { return rows_ * cols_; }
   void forward(const OpContext& c) const override {
     const ConstView x = c.in(0);
     const View y = c.out();
-    for_elements(x, x.dense() && y.dense(), [&](int64_t n, int64_t r) { kernels().unary(f_, n, x.row(r), y.row(r)); });
+    for_elements(x, x.dense() && y.dense(),
+                 [&](int64_t n, int64_t r) { kernels().unary(f_, n, x.row(r), y.row(r), c.saved() + r * cols_); });
   }
   void backward(const OpContext& c) const override {
-    const ConstView x = c.in(0), dy = c.grad_out();
+    const ConstView dy = c.grad_out();
     const Gradient dx = c.grad(0);
-    for_elements(x, x.dense() && dy.dense() && dx.view.dense(), [&](int64_t n, int64_t r) {
-      kernels().unary_backward(f_, n, x.row(r), dy.row(r), dx.view.row(r), dx.accumulate);
+    for_elements(dy, dy.dense() && dx.view.dense(), [&](int64_t n, int64_t r) {
+      kernels().multiply(n, dy.row(r), c.saved() + r * cols_, dx.view.row(r), dx.accumulate);
     });
   }
 
  private:
   Unary f_;
+  int64_t rows_, cols_;
 };
 
 // Training: y = x keep / (1 - rate), keep drawn per element by (seed, op, update, sequence of the update, position,
@@ -157,7 +161,9 @@ Var affine(Var x, double factor, double offset) {
   return x.graph->append(std::make_unique<Affine>(factor, offset), {x}, x.shape());
 }
 
-Var activation(Var x, Activation f) { return x.graph->append(std::make_unique<Activate>(unary_of(f)), {x}, x.shape()); }
+Var activation(Var x, Activation f) {
+  return x.graph->append(std::make_unique<Activate>(unary_of(f), x.shape()), {x}, x.shape());
+}
 
 Var dropout(Var x, double rate) {
   if (rate == 0) return x;

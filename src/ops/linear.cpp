@@ -7,20 +7,18 @@ namespace normlab {
 
 void column_sums(const ConstView& x, const ConstView* y, real* sums, bool accumulate) {
   constexpr int64_t kColumns = 64;
+  // Rows of a split tensor are not evenly spaced; those of one group are.
+  const int64_t groups = std::max(x.groups, y != nullptr ? y->groups : 1);
+  const auto first_row = [&](const ConstView& v, int64_t group) {
+    return v.data + group * (v.groups == groups ? v.cols : v.stride);
+  };
+  const auto spacing = [&](const ConstView& v) { return v.groups == groups ? v.stride : groups * v.stride; };
   parallel_for((x.cols + kColumns - 1) / kColumns, [&](int64_t block) {
-    const int64_t first = block * kColumns, n = std::min(kColumns, x.cols - first);
-    double total[kColumns] = {};
-    for (int64_t r = 0; r < x.rows; ++r) {
-      const real* a = x.row(r) + first;
-      if (y == nullptr) {
-        for (int64_t j = 0; j < n; ++j) total[j] += static_cast<double>(a[j]);
-      } else {
-        const real* b = y->row(r) + first;
-        for (int64_t j = 0; j < n; ++j) total[j] += static_cast<double>(a[j]) * static_cast<double>(b[j]);
-      }
-    }
-    for (int64_t j = 0; j < n; ++j) {
-      sums[first + j] = (accumulate ? sums[first + j] : real(0)) + static_cast<real>(total[j]);
+    const int64_t first = block * kColumns;
+    for (int64_t group = 0; group < groups; ++group) {
+      kernels().column_sums(x.rows / groups, std::min(kColumns, x.cols - first), first_row(x, group) + first,
+                            spacing(x), y != nullptr ? first_row(*y, group) + first : nullptr,
+                            y != nullptr ? spacing(*y) : 0, sums + first, accumulate || group > 0);
     }
   });
 }
@@ -34,38 +32,30 @@ class Linear final : public Op {
   double flops() const override {
     return 2.0 * static_cast<double>(rows_) * static_cast<double>(out_) * static_cast<double>(in_);
   }
+  int64_t scratch() const override {
+    return std::max(products(bf16_).scratch(rows_, in_), products(bf16_).scratch(rows_, out_));
+  }
 
   // The weight in the panels gemm reads, once for y = x W^T and once for dx = dy W.
-  int64_t shared() const override { return forward_panels() + kernels().packed_size(out_, in_); }
+  int64_t shared() const override { return forward_panels() + products(bf16_).packed_size(out_, in_); }
   void prepare(const real* const* inputs, real* shared) const override {
-    kernels().pack_transposed(in_, out_, inputs[1], in_, shared);
-    kernels().pack(out_, in_, inputs[1], in_, shared + forward_panels());
-    if (bf16_) kernels().round_bf16(Linear::shared(), shared);  // the products' copy of the fp32 master weight
+    products(bf16_).pack_transposed(in_, out_, inputs[1], in_, shared);
+    products(bf16_).pack(out_, in_, inputs[1], in_, shared + forward_panels());
   }
 
   void forward(const OpContext& c) const override {
-    const ConstView x = c.in(0);
-    const View y = c.out();
     const real* bias = c.has(2) ? c.in(2).data : nullptr;
-    for_row_blocks(x.rows, [&](int64_t first, int64_t last) {
-      kernels().gemm(last - first, out_, in_, x.row(first), x.stride, c.shared(), y.row(first), y.stride, bias, false);
-    });
+    times(c, c.in(0), c.shared(), c.out(), bias, false);
   }
 
   void backward(const OpContext& c) const override {
     const ConstView x = c.in(0), dy = c.grad_out();
-    if (c.wants(0)) {
-      const Gradient dx = c.grad(0);
-      for_row_blocks(dy.rows, [&](int64_t first, int64_t last) {
-        kernels().gemm(last - first, in_, out_, dy.row(first), dy.stride, c.shared() + forward_panels(),
-                       dx.view.row(first), dx.view.stride, nullptr, dx.accumulate);
-      });
-    }
+    if (c.wants(0)) times(c, dy, c.shared() + forward_panels(), c.grad(0).view, nullptr, c.grad(0).accumulate);
     if (c.wants(1)) {
       const Gradient dw = c.grad(1);
       for_row_blocks(out_, [&](int64_t first, int64_t last) {
-        kernels().gemm_transposed(last - first, in_, dy.rows, dy.data + first, dy.stride, x.data, x.stride,
-                                  dw.view.row(first), dw.view.stride, dw.accumulate);
+        products(bf16_).gemm_transposed(last - first, in_, dy.rows, dy.data + first, dy.stride, x.data, x.stride,
+                                        dw.view.row(first), dw.view.stride, dw.accumulate);
       });
     }
     if (c.wants(2)) {
@@ -75,7 +65,18 @@ class Linear final : public Op {
   }
 
  private:
-  int64_t forward_panels() const { return kernels().packed_size(in_, out_); }
+  int64_t forward_panels() const { return products(bf16_).packed_size(in_, out_); }
+
+  // y (+)= x times a matrix in panels (+ bias).
+  void times(const OpContext& c, const ConstView& x, const real* panels, const View& y, const real* bias,
+             bool accumulate) const {
+    const Products& p = products(bf16_);
+    for_row_blocks(x.rows, [&](int64_t first, int64_t last) {
+      p.gemm(last - first, y.cols, x.cols, x.row(first), x.stride, panels, y.row(first), y.stride, bias, accumulate,
+             c.scratch() + p.scratch(first, x.cols));
+    });
+  }
+
   int64_t rows_, out_, in_;
   bool bf16_;
 };

@@ -39,7 +39,7 @@ inline std::vector<const KernelTable*> runnable_tables() {
 class Guarded {
  public:
   explicit Guarded(std::int64_t size, real value = 0) : cells_(static_cast<std::size_t>(size) + 2 * kGuard, kNan) {
-    std::fill(begin(), begin() + size, value);
+    for (std::int64_t i = 0; i < size; ++i) begin()[i] = value;
   }
   Guarded(const std::vector<real>& values) : Guarded(static_cast<std::int64_t>(values.size())) {
     std::copy(values.begin(), values.end(), begin());

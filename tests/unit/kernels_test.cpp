@@ -46,13 +46,13 @@ std::string product_fault(const KernelTable& table, Shape s, bool transposed, bo
                 before = matrix(s.m, s.n, ldc, 4, whole);
   Guarded c = accumulate ? before : Guarded((s.m - 1) * ldc + s.n, kNan);
   if (transposed) {
-    table.gemm_transposed(s.m, s.n, s.k, a.begin(), lda, b.begin(), ldb, c.begin(), ldc, accumulate);
+    table.products.gemm_transposed(s.m, s.n, s.k, a.begin(), lda, b.begin(), ldb, c.begin(), ldc, accumulate);
   } else {
-    Guarded packed(table.packed_size(s.k, s.n));
-    table.pack(s.k, s.n, b.begin(), ldb, packed.begin());
+    Guarded packed(table.products.packed_size(s.k, s.n));
+    table.products.pack(s.k, s.n, b.begin(), ldb, packed.begin());
     if (!packed.intact()) return "packed beyond the end";
-    table.gemm(s.m, s.n, s.k, a.begin(), lda, packed.begin(), c.begin(), ldc, with_bias ? bias.begin() : nullptr,
-               accumulate);
+    table.products.gemm(s.m, s.n, s.k, a.begin(), lda, packed.begin(), c.begin(), ldc,
+                        with_bias ? bias.begin() : nullptr, accumulate, nullptr);
   }
   if (!c.intact()) return "wrote around c";
   for (std::int64_t i = 0; i < s.m; ++i) {
@@ -142,9 +142,9 @@ TEST_CASE("pack and pack_transposed of a matrix and its transpose agree, with ze
         Guarded turned(n * (k + 2), kNan);
         for (std::int64_t i = 0; i < k; ++i)
           for (std::int64_t j = 0; j < n; ++j) turned[j * (k + 2) + i] = b[i * (n + 1) + j];
-        Guarded one(table->packed_size(k, n), kNan), other(table->packed_size(k, n), kNan);
-        table->pack(k, n, b.begin(), n + 1, one.begin());
-        table->pack_transposed(k, n, turned.begin(), k + 2, other.begin());
+        Guarded one(table->products.packed_size(k, n), kNan), other(table->products.packed_size(k, n), kNan);
+        table->products.pack(k, n, b.begin(), n + 1, one.begin());
+        table->products.pack_transposed(k, n, turned.begin(), k + 2, other.begin());
         CHECK(one.values() == other.values());
         CHECK((one.intact() && other.intact()));
         double of_panels = 0, of_matrix = 0;
@@ -208,51 +208,26 @@ TEST_CASE("elementwise kernels work in place, at any length, and write nothing e
     }
 }
 
-TEST_CASE("softmax gives the exponentials' shares, whatever is added to the row", "[kernels]") {
+TEST_CASE("column sums over rows that lie apart, of x and of products", "[kernels]") {
   for (const KernelTable* table : runnable_tables())
-    for (std::int64_t n = 1; n <= 50; ++n)
-      for (double shift : {0.0, 1e4, -1e30}) {
-        CAPTURE(table->name, n, shift);
-        Guarded x = normal_row(n, 11, shift, 3);
-        std::vector<double> expected;
-        double total = 0, largest = -1e300;
-        for (real v : x.values()) largest = std::max(largest, static_cast<double>(v));
-        for (real v : x.values()) total += expected.emplace_back(std::exp(static_cast<double>(v) - largest));
-        table->softmax(n, x.begin());
-        // exp: 2e-7 and the rounding of v - largest, which is below 20 here
-        for (std::int64_t i = 0; i < n; ++i)
-          REQUIRE(static_cast<double>(x[i]) ==
-                  Approx(expected[static_cast<std::size_t>(i)] / total).epsilon(60 * kUnit).margin(0));
-        CHECK(x.intact());
+    for (std::int64_t columns : {1, 15, 16, 17, 40})
+      for (std::int64_t rows : {1, 3, 70}) {
+        CAPTURE(table->name, columns, rows);
+        const Guarded x = matrix(rows, columns, columns + 3, 5, true), y = matrix(rows, columns, columns + 1, 6, true);
+        Guarded sums(columns, kNan), products(columns, 100);
+        table->column_sums(rows, columns, x.begin(), columns + 3, nullptr, 0, sums.begin(), false);
+        table->column_sums(rows, columns, x.begin(), columns + 3, y.begin(), columns + 1, products.begin(), true);
+        for (std::int64_t j = 0; j < columns; ++j) {
+          real sum = 0, product = 100;
+          for (std::int64_t r = 0; r < rows; ++r) {
+            sum += x[r * (columns + 3) + j];
+            product += x[r * (columns + 3) + j] * y[r * (columns + 1) + j];
+          }
+          REQUIRE(sums[j] == sum);
+          REQUIRE(products[j] == product);
+        }
+        CHECK((sums.intact() && products.intact()));
       }
-}
-
-TEST_CASE("softmax: one open key has probability 1, a closed key 0, a closed row is all 0, NaN stays", "[kernels]") {
-  for (const KernelTable* table : runnable_tables()) {
-    CAPTURE(table->name);
-    Guarded one(1, -7), closed(19, -kInf), open(19, -kInf), nan(19, 1), nothing_else(3, kNan);
-    open[17] = -1000, nan[18] = kNan, nothing_else[1] = -kInf;
-    table->softmax(1, one.begin());
-    CHECK(one[0] == 1);
-    table->softmax(19, closed.begin());
-    CHECK(closed.values() == std::vector<real>(19, 0));
-    table->softmax(19, open.begin());
-    for (std::int64_t i = 0; i < 19; ++i) CHECK(open[i] == (i == 17 ? 1 : 0));
-    table->softmax(19, nan.begin());
-    CHECK(std::isnan(nan[0]));
-    table->softmax(3, nothing_else.begin());
-    CHECK(std::isnan(nothing_else[0]));
-  }
-}
-
-TEST_CASE("softmax_backward is the derivative of softmax, also in place", "[kernels]") {
-  for (const KernelTable* table : runnable_tables()) {
-    // p = (1/2, 1/4, 1/4), dp = (1, 2, 6): sum(p dp) = 2.5
-    const Guarded p(std::vector<real>{real(0.5), real(0.25), real(0.25)});
-    Guarded dp(std::vector<real>{real(1), real(2), real(6)});
-    table->softmax_backward(3, p.begin(), dp.begin(), dp.begin());
-    CHECK(dp.values() == std::vector<real>{real(-0.75), real(-0.125), real(0.875)});
-  }
 }
 
 TEST_CASE("AVX2 and AVX-512 give the same bits", "[kernels]") {
@@ -262,20 +237,20 @@ TEST_CASE("AVX2 and AVX-512 give the same bits", "[kernels]") {
   const Guarded a = matrix(m, k, k, 12, false), b = matrix(k, n, n, 13, false), turned = matrix(k, m, m, 14, false);
   std::vector<std::vector<real>> results;
   for (const KernelTable* table : {tables[0], tables[1]}) {
-    Guarded packed(table->packed_size(k, n)), c(m * n), d(m * n), y(k), dx(k), dgain(k), stats(3), v(k, real(0.5)),
-        soft = a;
-    table->pack(k, n, b.begin(), n, packed.begin());
-    table->gemm(m, n, k, a.begin(), k, packed.begin(), c.begin(), n, b.begin(), false);
-    table->gemm_transposed(m, n, k, turned.begin(), m, b.begin(), n, d.begin(), n, false);
+    Guarded packed(table->products.packed_size(k, n)), c(m * n), d(m * n), y(k), dx(k), dgain(k), stats(3),
+        v(k, real(0.5)), sums(n);
+    table->products.pack(k, n, b.begin(), n, packed.begin());
+    table->products.gemm(m, n, k, a.begin(), k, packed.begin(), c.begin(), n, b.begin(), false, nullptr);
+    table->products.gemm_transposed(m, n, k, turned.begin(), m, b.begin(), n, d.begin(), n, false);
     table->norm_row(k, a.begin(), b.begin(), nullptr, 1e-5, true, y.begin(), stats.begin());
     table->norm_row_backward(k, a.begin(), b.begin(), true, stats.begin(), turned.begin(), dx.begin(), false,
                              dgain.begin(), nullptr);
-    table->softmax(k, soft.begin());
-    table->unary(Unary::gelu, m * n, c.begin(), c.begin());
+    table->unary(Unary::gelu, m * n, c.begin(), c.begin(), nullptr);
+    table->column_sums(k, n, b.begin(), n, nullptr, 0, sums.begin(), false);
     double norms[2] = {};
     table->adam(k, {1e-3, 0.9, 0.99, 1e-8, 0.1, 0.01, 0.1, 0.5}, b.begin(), y.begin(), dx.begin(), v.begin(), norms);
     std::vector<real> all{static_cast<real>(norms[0]), static_cast<real>(norms[1])};
-    for (const Guarded* part : {&c, &d, &y, &dx, &dgain, &stats, &v, &soft})
+    for (const Guarded* part : {&c, &d, &y, &dx, &dgain, &stats, &v, &sums})
       all.insert(all.end(), part->begin(), part->begin() + part->size());
     results.push_back(all);
   }
