@@ -1,7 +1,10 @@
 // normlab compare.
+#include <algorithm>
+
 #include "app/commands.h"
 #include "core/files.h"
 #include "core/text.h"
+#include "lab/progress.h"
 #include "report/compare.h"
 
 namespace normlab {
@@ -19,7 +22,12 @@ FlatConfig read_flat_config(const std::filesystem::path& path) {
 
 int command_compare(const Arguments& a) {
   refuse_overwriting({a.text("--svg"), a.text("--html"), a.text("--csv")}, {a.positional.begin(), a.positional.end()});
-  const std::vector<Run> runs = load_runs({a.positional.begin(), a.positional.end()}, read_flat_config);
+  std::vector<Run> runs = load_runs({a.positional.begin(), a.positional.end()}, read_flat_config);
+  if (a.has("--mean")) {
+    runs = mean_over_seeds(runs);
+    if (std::all_of(runs.begin(), runs.end(), [](const Run& run) { return run.seeds.empty(); }))
+      message("note", "no two of these runs differ in run.seed only, so nothing is averaged");
+  }
   const std::string metric = a.text("--metric", "loss");
   CompareOptions options;
   options.smooth = a.integer("--smooth", 1, 1, 1000000);

@@ -16,6 +16,7 @@ int command_data(const Arguments& a);
 int command_sample(const Arguments& a);
 int command_export(const Arguments& a);
 int command_gradcheck(const Arguments& a);
+int command_bench(const Arguments& a);
 
 // Writes to stdout.
 void print(const std::string& text);

@@ -14,11 +14,12 @@ class CrossEntropy final : public Op {
  public:
   explicit CrossEntropy(int64_t rows) : rows_(rows) {}
   std::string_view name() const override { return "cross_entropy"; }
-  int64_t saved() const override { return rows_; }    // log sum exp of each row
-  int64_t scratch() const override { return rows_; }  // loss of each row
+  int64_t saved() const override { return 2 * rows_; }  // of each row the largest logit, then log sum exp(z - largest)
+  int64_t scratch() const override { return rows_; }    // loss of each row
 
   void forward(const OpContext& c) const override {
     const ConstView z = c.in(0);
+    check_targets(c.pass.targets, z.rows, z.cols);
     real* losses = c.scratch();
     for_row_blocks(z.rows, [&](int64_t first, int64_t last) {
       for (int64_t r = first; r < last; ++r) {
@@ -34,9 +35,10 @@ class CrossEntropy final : public Op {
           if (!(static_cast<double>(row[j]) <= largest)) largest = static_cast<double>(row[j]);
         }
         for (int64_t j = 0; j < z.cols; ++j) sum += std::exp(static_cast<double>(row[j]) - largest);
-        const double log_sum = std::log(sum) + largest;
-        c.saved()[r] = static_cast<real>(log_sum);
-        losses[r] = static_cast<real>(log_sum - static_cast<double>(row[target]));
+        // Kept apart: added to a logit of 1e4, the sum would lose the digits that the gradient is made of.
+        c.saved()[r] = static_cast<real>(largest);
+        c.saved()[rows_ + r] = static_cast<real>(std::log(sum));
+        losses[r] = static_cast<real>(std::log(sum) + (largest - static_cast<double>(row[target])));
       }
     });
     *c.out().data = static_cast<real>(kernels().sum(z.rows, losses));
@@ -55,9 +57,9 @@ class CrossEntropy final : public Op {
           continue;
         }
         const real* row = z.row(r);
-        const real log_sum = c.saved()[r];
+        const real largest = c.saved()[r], log_sum = c.saved()[rows_ + r];
         for (int64_t j = 0; j < z.cols; ++j) {
-          const real slope = dloss * (std::exp(row[j] - log_sum) - (j == target ? real(1) : real(0)));
+          const real slope = dloss * (std::exp((row[j] - largest) - log_sum) - (j == target ? real(1) : real(0)));
           to[j] = (dz.accumulate ? to[j] : real(0)) + slope;
         }
       }
@@ -65,6 +67,16 @@ class CrossEntropy final : public Op {
   }
 
  private:
+  // What a corpus delivers was checked when it was read; this holds for whoever brings targets of their own, before a
+  // row is read outside its ends.
+  static void check_targets(const int32_t* targets, int64_t rows, int64_t vocabulary) {
+    for (int64_t r = 0; r < rows; ++r) {
+      if (targets[r] >= -1 && targets[r] < vocabulary) continue;
+      throw DataError(str("target ", targets[r], " at position ", r, ": expected 0 to ", vocabulary - 1,
+                          ", or -1 for a position that takes no part"));
+    }
+  }
+
   int64_t rows_;
 };
 

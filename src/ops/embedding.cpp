@@ -17,6 +17,12 @@ class Embedding final : public Op {
   void forward(const OpContext& c) const override {
     const ConstView table = c.in(0);
     const View y = c.out();
+    // As for targets: a corpus was checked when it was read, tokens from elsewhere are checked here.
+    for (int64_t r = 0; r < y.rows; ++r) {
+      const int32_t token = c.pass.tokens[r];
+      if (token >= 0 && token < table.rows) continue;
+      throw DataError(str("token ", token, " at position ", r, ": expected 0 to ", table.rows - 1));
+    }
     for_row_blocks(y.rows, [&](int64_t first, int64_t last) {
       for (int64_t r = first; r < last; ++r) {
         const real* row = table.row(c.pass.tokens[r]);

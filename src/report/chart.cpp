@@ -27,7 +27,7 @@ struct Box {
 
 class ChartWriter {
  public:
-  explicit ChartWriter(const Chart& chart) : chart_(chart), log_(chart.log_y) {}
+  explicit ChartWriter(const Chart& chart) : chart_(chart), log_(chart.log_y), notes_(chart.notes) {}
 
   std::string write() {
     choose_axes();
@@ -50,15 +50,19 @@ class ChartWriter {
   double unscaled(double value) const { return log_ ? std::pow(10.0, value) : value; }
 
   void choose_axes() {
-    std::vector<double> all;
+    std::vector<double> all, ends;
     double first = std::numeric_limits<double>::infinity(), last = -first;
     for (const ChartSeries& series : chart_.series) {
-      if (series.y.size() != series.x.size() || (!series.raw.empty() && series.raw.size() != series.x.size())) {
+      if (series.y.size() != series.x.size() || (!series.raw.empty() && series.raw.size() != series.x.size()) ||
+          (!series.band.empty() && series.band.size() != series.x.size())) {
         throw DataError(str("chart: series ", quote(series.name), " has another number of x than of y"));
       }
       for (const auto* values : {&series.y, &series.raw}) {
         std::copy_if(values->begin(), values->end(), std::back_inserter(all),
                      [](double y) { return std::isfinite(y); });
+      }
+      for (const auto& [low, high] : band_of(series)) {
+        if (low < high) ends.insert(ends.end(), {low, high});
       }
       for (const double x : series.x) first = std::min(first, x), last = std::max(last, x);
     }
@@ -75,6 +79,8 @@ class ChartWriter {
     for (const ChartSeries& series : chart_.series) {
       for (const double x : series.x) whole = whole && x == std::floor(x);
     }
+    // The lower end of a band is no value: on a logarithmic axis it may lie at 0 or below.
+    std::copy_if(ends.begin(), ends.end(), std::back_inserter(all), [&](double y) { return drawable(y); });
     empty_ = all.empty();
     x_ = first <= last
              ? make_axis(first >= 0 && first < 0.1 * last ? 0 : first, last, 0.01, false, chart_.width / 90, whole)
@@ -214,6 +220,27 @@ class ChartWriter {
     return svg_curve(points, kind);
   }
 
+  // Lower and upper end of the band at every x; nan where there is none.
+  static std::vector<std::pair<double, double>> band_of(const ChartSeries& series) {
+    std::vector<std::pair<double, double>> ends;
+    for (std::size_t i = 0; i < series.band.size(); ++i) {
+      ends.emplace_back(series.y[i] - series.band[i], series.y[i] + series.band[i]);
+    }
+    return ends;
+  }
+
+  std::string band(const ChartSeries& series, const std::string& kind) const {
+    std::vector<std::optional<SvgPoint>> upper(series.band.size()), lower(series.band.size());
+    const std::vector<std::pair<double, double>> ends = band_of(series);
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      const auto& [low, high] = ends[i];
+      if (!std::isfinite(low) || !drawable(high)) continue;
+      upper[i] = place(series.x[i], high);
+      lower[i] = place(series.x[i], drawable(low) ? low : y_.low);
+    }
+    return svg_band(upper, lower, kind);
+  }
+
   // A nested image clips without an id, of which a page with several charts would need distinct ones.
   std::string curves() const {
     std::string faint, strong;
@@ -221,6 +248,9 @@ class ChartWriter {
       const ChartSeries& series = chart_.series[i];
       const std::string open =
           str("<g class=\"series\" data-series=\"", i, "\"><title>", xml_escape(series.name), "</title>\n");
+      if (!series.band.empty()) {
+        faint += str("<g class=\"series\" data-series=\"", i, "\">\n", band(series, series_class(i)), "</g>\n");
+      }
       if (!series.raw.empty()) faint += open + curve(series, series.raw, "raw " + series_class(i)) + "</g>\n";
       strong += open + curve(series, series.y, series_class(i)) + "</g>\n";
     }

@@ -21,6 +21,7 @@ struct ChartSeries {
   std::vector<double> y;    // one per x; what is not finite is a gap, a point between two gaps is a dot
   std::vector<double> raw;  // empty, or one per x: drawn faint behind
   std::optional<ChartMark> mark;
+  std::vector<double> band = {};  // empty, or one per x: half the height of a band around y, nan where there is none
 };
 
 struct ChartLine {
@@ -33,9 +34,10 @@ struct Chart {
   std::string x_label;
   std::string y_label;
   std::vector<ChartSeries> series;
-  std::vector<ChartLine> lines;  // horizontal references, labelled at the right
-  bool log_y = false;            // values <= 0 are left out with a note; falls back to linear where there is no other
-  int width = 760;               // pixels; the height follows
+  std::vector<std::string> notes;  // lines of text below
+  std::vector<ChartLine> lines;    // horizontal references, labelled at the right
+  bool log_y = false;              // values <= 0 are left out with a note; falls back to linear where there is no other
+  int width = 760;                 // pixels; the height follows
 };
 
 // Class of series i: with it, <path class="..."> inside an element of class "normlab-chart" has the colour and dashes

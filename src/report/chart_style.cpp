@@ -35,12 +35,18 @@ std::string chart_css() {
       ".normlab-chart .dot{stroke-width:5;stroke-linecap:round}\n"
       ".normlab-chart .raw{stroke-width:1;stroke-opacity:0.3}\n"
       ".normlab-chart .raw.dot{stroke-width:3}\n"
+      ".normlab-chart path.band{stroke:none;fill-opacity:0.18}\n"
       ".normlab-chart .cross{stroke-width:2.2;stroke-linecap:round}\n";
   for (std::size_t i = 0; i < kDashes.size(); ++i) {
     css += str(".normlab-chart .line.d", i, "{stroke-dasharray:", kDashes[i], "}\n");
   }
   css += ".normlab-chart .raw.line{stroke-dasharray:none}\n";
-  for (std::size_t i = 0; i < kOnLight.size(); ++i) css += str(".normlab-chart .c", i, "{stroke:", kOnLight[i], "}\n");
+  const auto colours = [&](const std::array<const char*, 7>& of) {
+    for (std::size_t i = 0; i < of.size(); ++i) {
+      css += str(".normlab-chart .c", i, "{stroke:", of[i], "}.normlab-chart .band.c", i, "{fill:", of[i], "}\n");
+    }
+  };
+  colours(kOnLight);
   css +=
       "@media (prefers-color-scheme:dark){\n"
       ".normlab-chart text{fill:#d0d4d9}\n"
@@ -51,7 +57,7 @@ std::string chart_css() {
       ".normlab-chart .axis{stroke:#7d858e}\n"
       ".normlab-chart .reference{stroke:#9aa1a9}\n"
       ".normlab-chart .leader{stroke:#6d747c}\n";
-  for (std::size_t i = 0; i < kOnDark.size(); ++i) css += str(".normlab-chart .c", i, "{stroke:", kOnDark[i], "}\n");
+  colours(kOnDark);
   return css + "}\n";
 }
 

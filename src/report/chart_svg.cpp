@@ -71,4 +71,26 @@ std::string svg_curve(const std::vector<std::optional<SvgPoint>>& points, std::s
   return out;
 }
 
+std::string svg_band(const std::vector<std::optional<SvgPoint>>& upper,
+                     const std::vector<std::optional<SvgPoint>>& lower, std::string_view kind) {
+  std::string areas;
+  for (std::size_t first = 0, end = 0; first < upper.size(); first = end + 1) {
+    std::vector<SvgPoint> above, below;
+    for (end = first; end < upper.size() && upper[end] && lower[end]; ++end) {
+      above.push_back(*upper[end]);
+      below.push_back(*lower[end]);
+    }
+    if (above.size() < 2) continue;
+    std::vector<SvgPoint> around = thinned(above), back = thinned(below);
+    around.insert(around.end(), back.rbegin(), back.rend());
+    char command = 'M';
+    for (const SvgPoint& point : around) {
+      areas += str(command, svg_number(point.x), " ", svg_number(point.y));
+      command = 'L';
+    }
+    areas += 'Z';
+  }
+  return areas.empty() ? areas : str("<path class=\"band ", kind, "\" d=\"", areas, "\"/>\n");
+}
+
 }  // namespace normlab

@@ -23,4 +23,8 @@ std::string svg_cross(double x, double y, std::string_view kind);
 // Of more points than can be seen, only the first, lowest, highest and last of each half pixel are kept.
 std::string svg_curve(const std::vector<std::optional<SvgPoint>>& points, std::string_view kind);
 
+// The area between two curves of the same x, interrupted where either has no point.
+std::string svg_band(const std::vector<std::optional<SvgPoint>>& upper,
+                     const std::vector<std::optional<SvgPoint>>& lower, std::string_view kind);
+
 }  // namespace normlab

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -34,6 +35,8 @@ struct Run {
   std::optional<double> context_free_entropy;
   std::optional<double> entropy_rate;
   std::optional<double> vocabulary;
+
+  std::vector<Run> seeds;  // of a mean over seeds: its runs; `metrics` then holds the means
 };
 
 // Reads a config.toml as a flat map. Handed in, because this layer sits on core only.
@@ -45,6 +48,32 @@ Run load_run(const std::filesystem::path& path, const ConfigReader& read_config 
 
 // All of them, with distinct names. What follows takes at least one run.
 std::vector<Run> load_runs(const std::vector<std::filesystem::path>& paths, const ConfigReader& read_config = {});
+
+// Runs whose configs differ in run.seed (and run.name) only become one run each, a mean at every step over those of
+// them that have a value there; a value that is not finite makes the mean so. All others, and runs without a config,
+// stay as they are. UsageError where two of one mean have the same seed.
+std::vector<Run> mean_over_seeds(const std::vector<Run>& runs);
+
+// Mean and half the width of its 95 % confidence interval by Student's t, nan for fewer than two values.
+struct Interval {
+  double mean = 0;
+  double half_width = std::numeric_limits<double>::quiet_NaN();
+};
+Interval mean_interval(const std::vector<double>& values);
+
+// The number that Student's t with so many degrees of freedom (>= 1) exceeds in size with a probability of 5 %.
+double student_t_95(std::int64_t degrees);
+
+// Of a mean over seeds: at every step its interval and over how many runs. `window` as in smoothed(), applied to each
+// run by itself.
+struct SeedSpread {
+  std::vector<double> steps, mean, half_width;
+  std::vector<std::int64_t> n;
+};
+SeedSpread seed_spread(const Run& run, std::string_view metric, std::int64_t window = 1);
+
+// Which runs a mean is over, at which steps there are how many, and which of them are not finite.
+std::vector<std::string> mean_notes(const Run& run, std::string_view metric);
 
 // The measured values of a column with their steps. Not measured (an empty cell) is absent; nan and inf are present.
 struct Curve {
@@ -90,7 +119,8 @@ std::string table_number(std::optional<double> value);
 
 // The table as text, header first: run, verdict, last step, first/best/final loss, validation loss, the final value of
 // another metric, the metric at the last common step where the runs end at different steps, the config keys that
-// differ.
+// differ. Where one of them is a mean: also how many runs reached its last step, and the 95 % interval of their final
+// losses.
 std::vector<std::vector<std::string>> compare_rows(const std::vector<Run>& runs, std::string_view metric);
 
 // What a reader of a comparison must know: runs of different length, steps that do not match, values that are not
@@ -108,7 +138,8 @@ struct CompareOptions {
 Chart compare_chart(const std::vector<Run>& runs, std::string_view metric, const CompareOptions& options = {});
 std::string compare_svg(const std::vector<Run>& runs, std::string_view metric, const CompareOptions& options = {});
 
-// `step,RUN1,RUN2,...` over all steps of all runs; an empty cell where a run has no value.
+// `step,RUN1,RUN2,...` over all steps of all runs; an empty cell where a run has no value. Where one of them is a mean,
+// three columns each: `RUN mean,RUN ci95,RUN n`.
 std::string compare_csv(const std::vector<Run>& runs, std::string_view metric);
 
 // One self-contained page: table, charts (linear and logarithmic), verdicts with their reasons, configs.

@@ -67,6 +67,7 @@ Chart compare_chart(const std::vector<Run>& runs, std::string_view metric, const
   chart.y_label = is_loss ? "loss (nats per token)" : std::string(metric);
   chart.log_y = options.log_y;
   chart.width = options.width;
+  bool has_band = false;
   for (const Run& run : runs) {
     Curve curve = run_curve(run, metric);
     ChartSeries series;
@@ -78,11 +79,21 @@ Chart compare_chart(const std::vector<Run>& runs, std::string_view metric, const
     } else if (!text.empty()) {
       series.name += str(": ", text);
     }
-    series.y = smoothed(curve, options.smooth);
+    if (run.seeds.empty()) {
+      series.y = smoothed(curve, options.smooth);
+    } else {
+      SeedSpread spread = seed_spread(run, metric, options.smooth);
+      series.name += str(" (mean of ", run.seeds.size(), ")");
+      series.y = std::move(spread.mean);
+      series.band = std::move(spread.half_width);
+      for (std::string& note : mean_notes(run, metric)) chart.notes.push_back(std::move(note));
+      has_band = true;
+    }
     series.x = std::move(curve.steps);
     if (options.smooth > 1) series.raw = std::move(curve.values);
     chart.series.push_back(std::move(series));
   }
+  if (has_band) chart.notes.push_back("Bands: 95 % confidence interval of the mean (Student's t).");
   if (is_loss) {
     const auto ln_vocabulary = [](const Run& run) -> std::optional<double> {
       if (!run.vocabulary || !(*run.vocabulary > 0)) return std::nullopt;

@@ -57,8 +57,31 @@ std::string cut(const std::string& text, std::size_t most) {
 }
 
 bool is_numeric(const std::string& cell) {
-  return cell == "-" || parse_double(cell) || cell.rfind("−", 0) == 0 || cell.find("×10") != std::string::npos ||
-         cell.rfind("10", 0) == 0;
+  return cell == "-" || parse_double(cell) || cell.rfind("±", 0) == 0 || cell.rfind("−", 0) == 0 ||
+         cell.find("×10") != std::string::npos || cell.rfind("10", 0) == 0;
+}
+
+bool has_means(const std::vector<Run>& runs) {
+  return std::any_of(runs.begin(), runs.end(), [](const Run& run) { return !run.seeds.empty(); });
+}
+
+// Of the runs in a mean, those that reached its last step.
+std::vector<Run> finishers(const Run& mean) {
+  std::vector<Run> out;
+  std::copy_if(mean.seeds.begin(), mean.seeds.end(), std::back_inserter(out),
+               [&](const Run& run) { return !run.steps.empty() && run.steps.back() == mean.steps.back(); });
+  return out;
+}
+
+// The cells n and ±: how many runs reached the end, and the interval of their final losses.
+std::vector<std::string> mean_cells(const Run& run) {
+  if (run.seeds.empty()) return {"1", "-"};
+  std::vector<double> finals;
+  for (const Run& seed : finishers(run)) finals.push_back(curve_facts(run_curve(seed, "loss")).last);
+  const Interval interval = mean_interval(finals);
+  const bool known = std::isfinite(interval.half_width);
+  return {finals.size() == run.seeds.size() ? str(finals.size()) : str(finals.size(), " of ", run.seeds.size()),
+          known ? "±" + table_number(interval.half_width) : "-"};
 }
 
 // A config value in a cell: numbers of many digits (an alpha by its formula) cut to five.
@@ -85,6 +108,11 @@ std::vector<std::vector<std::string>> compare_rows(const std::vector<Run>& runs,
 
   std::vector<std::vector<std::string>> rows = {
       {"run", "verdict", "steps", "first loss", "best loss", "final loss", "val loss"}};
+  const bool means = has_means(runs);
+  if (means) {
+    rows[0].insert(rows[0].begin() + 6, "±95%");
+    rows[0].insert(rows[0].begin() + 2, "n");
+  }
   if (other_metric) rows[0].push_back(str("final ", metric));
   if (at_common) rows[0].push_back(str(metric, " at ", step_text(common.back())));
   rows[0].insert(rows[0].end(), keys.begin(), keys.end());
@@ -93,6 +121,11 @@ std::vector<std::vector<std::string>> compare_rows(const std::vector<Run>& runs,
     const CurveFacts loss = curve_facts(run_curve(run, "loss"));
     std::vector<std::string> row = {run.name, run.verdict, run.steps.empty() ? "0" : step_text(run.steps.back())};
     for (const double value : {loss.first, loss.best, loss.last}) row.push_back(table_number(value));
+    if (means) {
+      const std::vector<std::string> cells = mean_cells(run);
+      row.push_back(cells[1]);
+      row.insert(row.begin() + 2, cells[0]);
+    }
     row.push_back(table_number(run.validation_loss));
     if (other_metric) row.push_back(table_number(curve_facts(curves[i]).last));
     if (at_common) row.push_back(table_number(curve_facts(at_steps(curves[i], common)).last));
@@ -132,6 +165,10 @@ std::vector<std::string> compare_notes(const std::vector<Run>& runs, std::string
     notes.push_back(str("The runs do not have the same steps; common to all: ", common.size(), "."));
   }
   for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (!runs[i].seeds.empty()) {
+      for (const std::string& note : mean_notes(runs[i], metric)) notes.push_back(note);
+      continue;
+    }
     std::optional<double> from;
     const std::string text = non_finite_text(curves[i], from);
     if (!text.empty()) notes.push_back(str(runs[i].name, ": ", metric, " ", text, "."));
@@ -165,18 +202,30 @@ std::string compare_table(const std::vector<Run>& runs, std::string_view metric)
 }
 
 std::string compare_csv(const std::vector<Run>& runs, std::string_view metric) {
+  const bool means = has_means(runs);
+  const std::size_t width = means ? 3 : 1;  // cells per run
   std::vector<std::string> header = {"step"};
-  std::map<double, std::vector<std::optional<double>>> rows;
+  std::map<double, std::vector<std::string>> rows;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    header.push_back(runs[i].name);
+    for (const char* what : {" mean", " ci95", " n"}) {
+      if (means) header.push_back(runs[i].name + what);
+    }
+    if (!means) header.push_back(runs[i].name);
     const Curve curve = run_curve(runs[i], metric);
-    for (const double step : runs[i].steps) rows[step].resize(runs.size());
-    for (std::size_t at = 0; at < curve.steps.size(); ++at) rows[curve.steps[at]][i] = curve.values[at];
+    const SeedSpread spread = seed_spread(runs[i], metric);
+    for (const double step : runs[i].steps) rows[step].resize(width * runs.size());
+    for (std::size_t at = 0; at < curve.steps.size(); ++at) {
+      std::string* cells = &rows[curve.steps[at]][width * i];
+      cells[0] = csv_cell(curve.values[at]);
+      if (!means) continue;
+      const bool single = runs[i].seeds.empty();
+      if (!single && std::isfinite(spread.half_width[at])) cells[1] = csv_cell(spread.half_width[at]);
+      cells[2] = single ? "1" : csv_cell(spread.n[at]);
+    }
   }
   std::string text = csv_row(header);
-  for (const auto& [step, values] : rows) {
-    std::vector<std::string> cells = {step_text(step)};
-    for (const std::optional<double>& value : values) cells.push_back(csv_cell(value));
+  for (auto& [step, cells] : rows) {
+    cells.insert(cells.begin(), step_text(step));
     text += csv_row(cells);
   }
   return text;
