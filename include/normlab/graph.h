@@ -41,6 +41,7 @@ struct Pass {
   const int32_t* tokens = nullptr;   // (B, T)
   const int32_t* targets = nullptr;  // (B, T); -1 = ignored (padding): no loss, not part of masked statistics
   double loss_scale = 1;             // gradient of the loss sum; 1 / number of valid targets of the whole update
+  bool again = false;                // forward of a segment repeated for its backward: states have moved already
   bool add_to_gradients = false;     // parameter gradients: false = overwrite (first micro-batch), true = add
   // Keys of the counter-based random numbers of dropout.
   uint64_t seed = 0;
@@ -72,7 +73,9 @@ class Op {
   virtual double flops() const { return 0; }  // of one forward; a backward counts twice that
 };
 
-enum class Plan { training, inference };
+// recompute: as training, but of a segment only what others read is kept; the rest is computed again, to the same bits,
+// before its backward (Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost).
+enum class Plan { training, recompute, inference };
 
 // Under bf16 every activation and its gradient hold values that a bfloat16 can hold (round to nearest even), and so do
 // the operands of matrix products; sums, parameters, their gradients and the insides of norms stay fp32. Memory is not
@@ -102,6 +105,24 @@ class Graph {
   void set_loss(Var loss);  // shape (1): the sum over valid targets
   void keep(Var x);         // x stays readable after forward
   void need_whole_batch() { whole_batch_ = true; }
+
+  // What is appended while one of these lives belongs together: a layer. See Plan::recompute.
+  class Segment {
+   public:
+    explicit Segment(Graph& graph) : graph_(graph) {
+      graph.segments_.push_back({graph.ops(), graph.ops()});
+      graph.in_segment_ = true;
+    }
+    ~Segment() {
+      graph_.segments_.back().end = graph_.ops();
+      graph_.in_segment_ = false;
+    }
+    Segment(const Segment&) = delete;
+    Segment& operator=(const Segment&) = delete;
+
+   private:
+    Graph& graph_;
+  };
 
   // Path of the layer being built, for parameter names and messages: Scope s(graph, "layers.3.attention").
   std::string path(std::string_view leaf) const;
@@ -178,14 +199,21 @@ class Graph {
     int32_t output = -1;
     std::vector<char> accumulate;  // per input: an earlier backward already wrote this gradient
     bool runs_backward = false;
+    int segment = -1;
     bool rounds = false;  // the result, and its gradient, to bfloat16
     int64_t saved_offset = -1, shared_offset = -1;
+  };
+
+  struct Range {
+    int begin, end;  // nodes
   };
 
   Tensor& tensor(int32_t id) { return tensors_[static_cast<std::size_t>(id)]; }
   const Tensor& tensor(int32_t id) const { return tensors_[static_cast<std::size_t>(id)]; }
   Var add_view(Var x, const Shape& shape, int64_t groups);
   void mark_gradient_writers();
+  std::vector<bool> tensors_of_one_segment() const;
+  void run_forward(const Node& node, Workspace& work, const Pass& pass) const;
   View view(const Workspace& work, int32_t id) const;
   View grad_view(const Workspace& work, int32_t id) const;
   static void round_to_bf16(const View& x);
@@ -197,6 +225,8 @@ class Graph {
   std::string path_;
   std::unordered_map<int, int32_t> param_vars_;
   Var loss_;
+  std::vector<Range> segments_;
+  bool in_segment_ = false, recompute_ = false;
   bool whole_batch_ = false;
   bool bf16_ = false, keeps_fp32_ = false;
   int64_t workspace_elements_ = 0, scratch_offset_ = 0, shared_elements_ = 0;

@@ -54,14 +54,18 @@ std::string read_file(const std::filesystem::path& path) {
   return content;
 }
 
-void write_file_atomically(const std::filesystem::path& named, std::string_view content) {
+void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
+  write_file_atomically(path, std::vector<std::string_view>{content});
+}
+
+void write_file_atomically(const std::filesystem::path& named, const std::vector<std::string_view>& pieces) {
   std::error_code none;
   const auto status = std::filesystem::status(named, none);  // of what a link points to
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
     const int descriptor = ::open(named.c_str(), O_WRONLY | O_CLOEXEC);
     if (descriptor < 0) fail(named, "cannot open for writing");
     try {
-      write_all(descriptor, content, named);
+      for (const std::string_view piece : pieces) write_all(descriptor, piece, named);
     } catch (...) {
       ::close(descriptor);
       throw;
@@ -75,7 +79,7 @@ void write_file_atomically(const std::filesystem::path& named, std::string_view 
   const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (descriptor < 0) fail(temporary, "cannot create");
   try {
-    write_all(descriptor, content, temporary);
+    for (const std::string_view piece : pieces) write_all(descriptor, piece, temporary);
     if (::fsync(descriptor) != 0) fail(temporary, "cannot flush");
   } catch (...) {
     ::close(descriptor);

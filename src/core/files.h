@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace normlab {
 
@@ -15,6 +16,7 @@ std::string read_file(const std::filesystem::path& path);
 // or the new one, never a part. On failure (disk full, no permission) the old file stays and the temporary one is
 // removed. A symbolic link stays one, its target is replaced; devices and pipes are written to as they are.
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
+void write_file_atomically(const std::filesystem::path& path, const std::vector<std::string_view>& pieces);
 
 // Makes a file of that size under the name and removes it again: IoError where the disk cannot hold it.
 void reserve_space(const std::filesystem::path& path, std::int64_t bytes);

@@ -82,6 +82,7 @@ Var Graph::append(std::unique_ptr<Op> op, const std::vector<Var>& inputs, const 
   }
   node.accumulate.assign(inputs.size(), 0);
   node.rounds = rounds_results();
+  if (in_segment_) node.segment = static_cast<int>(segments_.size()) - 1;
   nodes_.push_back(std::move(node));
   tensors_.push_back(t);
   return {this, t.root};
@@ -146,18 +147,28 @@ void Graph::prepare() {
   });
 }
 
+void Graph::run_forward(const Node& node, Workspace& work, const Pass& pass) const {
+  node.op->forward(OpContext(*this, node, work, pass));
+  if (node.rounds) round_to_bf16(view(work, node.output));
+}
+
 void Graph::forward(Workspace& work, const Pass& pass) const {
-  for (const Node& node : nodes_) {
-    node.op->forward(OpContext(*this, node, work, pass));
-    if (node.rounds) round_to_bf16(view(work, node.output));
-  }
+  for (const Node& node : nodes_) run_forward(node, work, pass);
 }
 
 void Graph::backward(Workspace& work, const Pass& pass) const {
   *grad_view(work, loss_.id).data = static_cast<real>(pass.loss_scale);
+  Pass again = pass;
+  again.again = true;
+  int recomputed = -1;
   for (std::size_t i = nodes_.size(); i-- > 0;) {
     const Node& node = nodes_[i];
     if (!node.runs_backward) continue;
+    if (recompute_ && node.segment >= 0 && node.segment != recomputed) {
+      recomputed = node.segment;
+      const Range range = segments_[static_cast<std::size_t>(recomputed)];
+      for (int j = range.begin; j < range.end; ++j) run_forward(nodes_[static_cast<std::size_t>(j)], work, again);
+    }
     if (node.rounds) round_to_bf16(grad_view(work, node.output));  // complete: all readers of this result have run
     node.op->backward(OpContext(*this, node, work, pass));
   }

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <cstring>
 #include <new>
 #include <utility>
 
+#include "core/memory.h"
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "core/text.h"
@@ -19,6 +18,8 @@ namespace {
 constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(real));  // elements of a cache line
 
 int64_t rounded_to_line(int64_t count) { return (count + kLine - 1) / kLine * kLine; }
+
+std::size_t bytes_of(int64_t count) { return static_cast<std::size_t>(count) * sizeof(real); }
 
 }  // namespace
 
@@ -41,13 +42,13 @@ const char* role_name(Role role) {
 
 Slab::Slab(int64_t count) : size_(count) {
   if (count == 0) return;
-  const auto size = static_cast<std::size_t>(rounded_to_line(count)) * sizeof(real);
-  data_ = static_cast<real*>(std::aligned_alloc(64, size));
-  if (data_ == nullptr) throw Error(str("out of memory: cannot allocate ", bytes(static_cast<double>(size))));
-  std::memset(data_, 0, size);
+  data_ = static_cast<real*>(allocate_zeros(bytes_of(count)));
+  if (data_ == nullptr) {
+    throw Error(str("out of memory: cannot allocate ", bytes(static_cast<double>(bytes_of(count)))));
+  }
 }
 
-Slab::~Slab() { std::free(data_); }
+Slab::~Slab() { free_zeros(data_, bytes_of(size_)); }
 
 Slab::Slab(Slab&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 

@@ -97,8 +97,28 @@ void Graph::mark_gradient_writers() {
   }
 }
 
+// Roots that only nodes of the producer's own segment touch.
+std::vector<bool> Graph::tensors_of_one_segment() const {
+  std::vector<bool> inner(tensors_.size(), false);
+  for (const Node& node : nodes_) inner[static_cast<std::size_t>(node.output)] = node.segment >= 0;
+  for (const Node& node : nodes_) {
+    for (const int32_t id : node.inputs) {
+      const Tensor& root = tensor(tensor(id).root);
+      if (root.producer >= 0 && nodes_[static_cast<std::size_t>(root.producer)].segment != node.segment)
+        inner[static_cast<std::size_t>(tensor(id).root)] = false;
+    }
+  }
+  for (std::size_t id = 0; id < tensors_.size(); ++id) {
+    if (tensors_[id].kept) inner[id] = false;
+  }
+  return inner;
+}
+
+// Under Plan::recompute every segment plans its inner intervals on its own clock (forward, then backward, of its nodes
+// alone), all in one piece of memory that they use one after the other.
 void Graph::plan(Plan kind, bool reuse) {
-  const bool training = kind == Plan::training;
+  const bool training = kind != Plan::inference;
+  recompute_ = kind == Plan::recompute;
   if (training && !loss_) fail("a training graph needs a loss");
   for (Node& node : nodes_) node.runs_backward = false;
   if (training) mark_gradient_writers();
@@ -106,28 +126,40 @@ void Graph::plan(Plan kind, bool reuse) {
   const auto count = static_cast<int64_t>(nodes_.size());
   const int64_t end = 2 * count;
   std::vector<int64_t> first(tensors_.size(), 0), last(tensors_.size(), 0), grad_first(tensors_.size(), end);
+  const std::vector<bool> inner = recompute_ ? tensors_of_one_segment() : std::vector<bool>(tensors_.size(), false);
   std::vector<Interval> intervals;
+  std::vector<std::vector<Interval>> inside(segments_.size());
   shared_elements_ = 0;
   int64_t scratch = 0;  // ops of one workspace run one after the other: one scratch area serves all
 
   for (int64_t i = 0; i < count; ++i) {
     Node& node = nodes_[static_cast<std::size_t>(i)];
-    const int64_t back = end - 1 - i;
-    const auto extend = [&](int32_t id, int64_t tick) {
-      auto& tick_of_root = last[static_cast<std::size_t>(tensor(id).root)];
-      tick_of_root = std::max(tick_of_root, tick);
+    const bool again = recompute_ && node.segment >= 0;
+    const Range range = again ? segments_[static_cast<std::size_t>(node.segment)] : Range{0, static_cast<int>(count)};
+    // Ticks on the clock of the whole graph and on that of the segment.
+    const int64_t back = end - 1 - i, here = i - range.begin, here_back = 2 * range.end - range.begin - 1 - i;
+    const auto extend = [&](int32_t id, bool until_backward) {
+      const auto root = static_cast<std::size_t>(tensor(id).root);
+      int64_t tick = until_backward ? back : i;
+      if (inner[root])
+        tick = until_backward ? here_back : here;
+      else if (again)
+        tick = std::max(tick, end - range.end);  // read, or written, once more just before the segment's backward
+      last[root] = std::max(last[root], tick);
     };
-    first[static_cast<std::size_t>(node.output)] = i;
-    extend(node.output, node.runs_backward && reads(node.op->needs(), Needs::output) ? back : i);
+    first[static_cast<std::size_t>(node.output)] = inner[static_cast<std::size_t>(node.output)] ? here : i;
+    extend(node.output, node.runs_backward && reads(node.op->needs(), Needs::output));
     for (const int32_t id : node.inputs) {
-      extend(id, node.runs_backward && reads(node.op->needs(), Needs::inputs) ? back : i);
+      extend(id, node.runs_backward && reads(node.op->needs(), Needs::inputs));
       if (node.runs_backward && tensor(id).wants_grad) {
         auto& tick = grad_first[static_cast<std::size_t>(tensor(id).root)];
         tick = std::min(tick, back);
       }
     }
     if (node.op->saved() > 0) {
-      intervals.push_back({i, node.runs_backward ? back : i, node.op->saved(), &node.saved_offset});
+      auto& to = again ? inside[static_cast<std::size_t>(node.segment)] : intervals;
+      const int64_t start = again ? here : i, finish = again ? here_back : back;
+      to.push_back({start, node.runs_backward ? finish : start, node.op->saved(), &node.saved_offset});
     }
     scratch = std::max(scratch, node.op->scratch());
     if (node.op->shared() > 0) {
@@ -140,14 +172,23 @@ void Graph::plan(Plan kind, bool reuse) {
     Tensor& t = tensors_[id];
     if (t.param >= 0 || t.root != static_cast<int32_t>(id)) continue;
     const int64_t elements = t.shape.rows() / t.groups * t.stride;
-    intervals.push_back({first[id], t.kept ? end : last[id], elements, &t.offset});
+    const int segment = nodes_[static_cast<std::size_t>(t.producer)].segment;
+    auto& to = inner[id] ? inside[static_cast<std::size_t>(segment)] : intervals;
+    to.push_back({first[id], t.kept ? end : last[id], elements, &t.offset});
     if (training && t.grad_written) {
       const bool seeded = t.root == loss_.id;
       // The loss gradient is written before the first backward runs.
       intervals.push_back({seeded ? count : grad_first[id], end - 1 - t.producer, elements, &t.grad_offset});
     }
   }
+
+  int64_t room = 0, room_offset = 0;
+  for (auto& part : inside) room = std::max(room, place(part, reuse));
+  if (room > 0) intervals.push_back({0, end, room, &room_offset});
   scratch_offset_ = place(intervals, reuse);
+  for (const auto& part : inside) {
+    for (const Interval& interval : part) *interval.offset += room_offset;
+  }
   workspace_elements_ = scratch_offset_ + scratch;
 }
 

@@ -213,14 +213,16 @@ void attention_backward(const AttentionHead& h, const AttentionGradient& g, cons
     const QueryBlock block(h.time, b);
     const real* p_block = p != nullptr ? p + block.offset : s.p;
     if (p == nullptr) probabilities_of_block(h, s, block, s.p);
-    if (g.dv != nullptr) add_to_keys(block, h.width, p_block, dout, g.dv, g.dv_stride, g.add_dv);
-    if (g.dq == nullptr && g.dk == nullptr) continue;
-    scores_of_block(block, h.width, s.t, s.v_columns, s.dout_columns, s.ds);
-    softmax_of_block_backward(block.keys, h.scale, p_block, s.ds);
-    if (h.bf16) round_bf16(block.keys * kQueries, s.ds);
+    if (g.dq != nullptr || g.dk != nullptr) {
+      scores_of_block(block, h.width, s.t, s.v_columns, s.dout_columns, s.ds);
+      softmax_of_block_backward(block.keys, h.scale, p_block, s.ds);
+      if (h.bf16) round_bf16(block.keys * kQueries, s.ds);
+    }
+    // In this order: where q, k and v are one tensor, so are their gradients, and the first writer overwrites.
     if (g.dq != nullptr)
       plain_product<Layout::columns>(block.queries, h.width, block.present, s.ds, kQueries, k.data, k.stride,
                                      g.dq + block.first * g.dq_stride, g.dq_stride, g.add_dq);
     if (g.dk != nullptr) add_to_keys(block, h.width, s.ds, q, g.dk, g.dk_stride, g.add_dk);
+    if (g.dv != nullptr) add_to_keys(block, h.width, p_block, dout, g.dv, g.dv_stride, g.add_dv);
   }
 }

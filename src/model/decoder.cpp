@@ -21,6 +21,7 @@ class Builder {
     Stream s = placement.start != nullptr ? placement.start(wire_, x) : Stream{x, {}};
     for (int64_t layer = 0; layer < config_.layers; ++layer) {
       const Graph::Scope scope(graph_, str("layers.", layer));
+      const Graph::Segment segment(graph_);
       s = sublayer("attention", layer, 2 * layer, s, [this](Var in) { return attend(in); });
       s = sublayer("ffn", layer, 2 * layer + 1, s, [this](Var in) { return feed_forward(in); });
     }

@@ -45,6 +45,7 @@ class StatisticOp : public Op {
   }
   bool uses_running(const OpContext& c) const { return static_cast<bool>(s_.running) && !c.pass.training; }
   void move_running(const OpContext& c, int64_t column, double value) const {
+    if (c.pass.again) return;
     real& state = c.state(1).data[column];
     state = static_cast<real>((1 - s_.momentum) * static_cast<double>(state) + s_.momentum * value);
   }

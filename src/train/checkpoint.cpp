@@ -17,10 +17,13 @@ SafetensorsFile weights(const ParamStore& store, const std::string& config) {
   return file;
 }
 
+// At most 2^60, which no run reaches: counting on from there must not pass the largest integer.
 int64_t counter(const SafetensorsFile& file, const std::string& path, const std::string& key) {
   const auto at = file.metadata.find(key);
   const auto value = at == file.metadata.end() ? std::nullopt : parse_int(at->second);
-  if (!value || *value < 0) throw IoError(str(path, ": not a checkpoint of a run: '", key, "' is missing"));
+  if (!value) throw IoError(str(path, ": not a checkpoint of a run: '", key, "' is missing"));
+  if (*value < 0 || *value > int64_t{1} << 60)
+    throw IoError(str(path, ": '", key, "' is ", *value, ", which no run can have reached"));
   return *value;
 }
 

@@ -279,7 +279,7 @@ ModelConfig model_config(const RunConfig& c, int64_t vocabulary) {
 
 TrainConfig train_config(const RunConfig& c) {
   TrainConfig t;
-  t.batch = c.batch, t.accumulate = c.accumulate, t.slots = c.slots, t.clip = c.clip;
+  t.batch = c.batch, t.accumulate = c.accumulate, t.slots = c.slots, t.recompute = c.recompute, t.clip = c.clip;
   t.optimizer = find_optimizer(c.optimizer);
   t.optimizer_config = {c.betas[0], c.betas[1], c.adam_eps, c.momentum, c.weight_decay};
   t.schedule = find_schedule(c.schedule);

@@ -34,6 +34,7 @@ struct RunConfig {
   DataConfig data;
   int64_t data_seed = 1;
 
+  bool recompute = false;
   int64_t steps = 200, batch = 16, accumulate = 1, slots = 0, warmup = 0;
   std::string optimizer = "adam", schedule = "constant";
   std::array<double, 2> betas = {0.9, 0.999};

@@ -31,8 +31,11 @@ uint64_t fnv(std::string_view data, uint64_t hash = 14695981039346656037ull) {
   return hash;
 }
 
-std::string as_fp32(const real* values, int64_t count) {
-  std::string out(static_cast<std::size_t>(count) * sizeof(float), '\0');
+// The values' bytes as fp32: where they lie, or in the double build from a copy that `held` keeps.
+std::string_view as_fp32(const real* values, int64_t count, std::vector<std::string>& held) {
+  const std::size_t size = static_cast<std::size_t>(count) * sizeof(float);
+  if constexpr (sizeof(real) == sizeof(float)) return {reinterpret_cast<const char*>(values), size};
+  std::string& out = held.emplace_back(size, '\0');
   for (int64_t i = 0; i < count; ++i) {
     const auto value = static_cast<float>(values[i]);
     std::memcpy(out.data() + static_cast<std::size_t>(i) * sizeof value, &value, sizeof value);
@@ -56,14 +59,18 @@ void write_safetensors(const std::filesystem::path& path, const SafetensorsFile&
   metadata.set("format", kFormat);
   metadata.set("checksum", kZeros);
   header.set("__metadata__", std::move(metadata));
-  std::string data;
+  std::vector<std::string> held;
+  held.reserve(file.tensors.size());  // its strings must not move
+  std::vector<std::string_view> pieces(2);
+  int64_t offset = 0;
   for (const TensorBytes& t : file.tensors) {
     Json shape = Json::array();
     for (int i = 0; i < t.shape.rank(); ++i) shape.items.emplace_back(t.shape[i]);
+    const std::string_view data = pieces.emplace_back(as_fp32(t.data, t.shape.count(), held));
     Json offsets = Json::array();
-    offsets.items.emplace_back(data.size());
-    data += as_fp32(t.data, t.shape.count());
-    offsets.items.emplace_back(data.size());
+    offsets.items.emplace_back(offset);
+    offset += static_cast<int64_t>(data.size());
+    offsets.items.emplace_back(offset);
     Json entry = Json::object();
     entry.set("dtype", "F32");
     entry.set("shape", std::move(shape));
@@ -72,14 +79,13 @@ void write_safetensors(const std::filesystem::path& path, const SafetensorsFile&
   }
   std::string text = dump_json(header);
   text.append((8 - text.size() % 8) % 8, ' ');  // the data start stays aligned
-  const std::string sum = hex(fnv(data, fnv(text)));
-  const std::size_t at = text.find(str(kMark, kZeros));
-  text.replace(at + kMark.size(), kZeros.size(), sum);
+  uint64_t sum = fnv(text);
+  for (const std::string_view piece : pieces) sum = fnv(piece, sum);  // the first two are still empty
+  text.replace(text.find(str(kMark, kZeros)) + kMark.size(), kZeros.size(), hex(sum));
   const uint64_t size = text.size();
-  std::string content(reinterpret_cast<const char*>(&size), sizeof size);
-  content += text;
-  content += data;
-  write_file_atomically(path, content);
+  pieces[0] = {reinterpret_cast<const char*>(&size), sizeof size};
+  pieces[1] = text;
+  write_file_atomically(path, pieces);
 }
 
 SafetensorsFile read_safetensors(const std::filesystem::path& path) {

@@ -13,6 +13,8 @@ namespace {
 constexpr int64_t kMostSlots =
     4;  // by default: more cost memory traffic for the gradients, fewer leave processors idle
 
+constexpr double kProgram = 12 << 20;  // bytes: what a process of this program takes before it has a model
+
 int64_t divisor_up_to(int64_t n, int64_t most) {
   for (int64_t d = std::min(n, most); d > 1; --d) {
     if (n % d == 0) return d;
@@ -31,7 +33,7 @@ Trainer::Trainer(const ModelConfig& model, const TrainConfig& train, const Batch
   graph_ = std::make_unique<Graph>(*store_, Graph::Sizes{slot_batch_, model.context}, model.precision);
   build_decoder(*graph_, model);
   if (graph_->whole_batch() && slot_count_ > 1) graph_->fail("a norm over the batch was declared as one over tokens");
-  graph_->plan(Plan::training);
+  graph_->plan(train.recompute ? Plan::recompute : Plan::training);
   if (!allocate) return;
   store_->allocate();
   store_->initialize(seed);
@@ -40,6 +42,7 @@ Trainer::Trainer(const ModelConfig& model, const TrainConfig& train, const Batch
   for (int64_t s = 0; s < slot_count_; ++s) {
     slots_.push_back(
         {std::make_unique<Workspace>(*graph_), std::vector<int32_t>(positions), std::vector<int32_t>(positions)});
+    gradients_.push_back(slots_.back().work->gradients());
   }
   slot_loss_.resize(static_cast<std::size_t>(slot_count_));
   graph_->allocate_shared();
@@ -54,7 +57,7 @@ Cost Trainer::cost() const {
   const double per_slot = static_cast<double>(graph_->workspace_elements()) + static_cast<double>(store_->total());
   const double elements = static_cast<double>(store_->total()) * (1 + train_.optimizer->states) +
                           static_cast<double>(graph_->shared_elements()) + static_cast<double>(slot_count_) * per_slot;
-  cost.memory = elements * sizeof(real);
+  cost.memory = elements * sizeof(real) + kProgram;
   return cost;
 }
 
@@ -103,14 +106,12 @@ StepResult Trainer::step() {
   }
   result.loss = loss / static_cast<double>(valid);
 
-  std::vector<real*> gradients;
-  for (Slot& s : slots_) gradients.push_back(s.work->gradients());
-  result.grad_norm = optimizer_->combine(gradients);
+  result.grad_norm = optimizer_->combine(gradients_);
   result.tokens = tokens_seen_ + valid;
   if (!std::isfinite(result.loss)) {
     result.trouble = str("the loss is ", result.loss);
   } else if (!std::isfinite(result.grad_norm)) {
-    result.trouble = str("the gradient of ", optimizer_->first_non_finite(gradients[0]), " is not finite");
+    result.trouble = str("the gradient of ", optimizer_->first_non_finite(gradients_[0]), " is not finite");
   }
   if (!result.trouble.empty()) {
     put_states_back();
@@ -119,7 +120,7 @@ StepResult Trainer::step() {
   }
 
   const double scale = train_.clip > 0 && result.grad_norm > train_.clip ? train_.clip / result.grad_norm : 1.0;
-  const Optimizer::Norms norms = optimizer_->step(gradients[0], result.lr, scale, result.step);
+  const Optimizer::Norms norms = optimizer_->step(gradients_[0], result.lr, scale, result.step);
   result.param_norm = norms.parameters;
   result.update_norm = norms.update;
   graph_->prepare();

@@ -16,7 +16,8 @@ struct TrainConfig {
   int64_t batch = 16;      // sequences per update
   int64_t accumulate = 1;  // micro-batches per update; divides batch
   int64_t slots = 0;  // pieces a micro-batch is cut into; 0 = the largest divisor up to 4. Never the number of threads
-  double clip = 0;    // largest gradient norm; 0 = off
+  bool recompute = false;  // activations inside a layer are computed again for its backward instead of kept: same bits
+  double clip = 0;         // largest gradient norm; 0 = off
   const OptimizerDef* optimizer = nullptr;
   OptimizerConfig optimizer_config;
   const ScheduleDef* schedule = nullptr;
@@ -37,7 +38,7 @@ struct StepResult {
 struct Cost {
   int64_t parameters = 0;      // trainable
   double flops_per_token = 0;  // forward and backward, attention counted on its causal half
-  double memory = 0;           // bytes: parameters, optimizer, gradients, workspaces
+  double memory = 0;           // bytes: parameters, optimizer, gradients, workspaces, and the program itself
 };
 
 class Trainer {
@@ -66,11 +67,6 @@ class Trainer {
     std::unique_ptr<Workspace> work;
     std::vector<int32_t> tokens, targets;
   };
-  struct Sums {
-    double loss = 0;
-    int64_t valid = 0;
-  };
-
   void keep_states();
   void put_states_back();
 
@@ -83,6 +79,7 @@ class Trainer {
   std::unique_ptr<Graph> graph_;
   std::unique_ptr<Optimizer> optimizer_;
   std::vector<Slot> slots_;
+  std::vector<real*> gradients_;  // of each slot
   std::vector<real> slot_loss_;
   std::vector<real> states_before_;  // running statistics move in the forward pass; a step that diverges puts them back
   int64_t steps_done_ = 0, tokens_seen_ = 0;

@@ -38,7 +38,7 @@ KNOWN = {
               "qk_norm", "bias", "tie_embeddings", "dropout", "init"],
     "norm": ["eps", "affine", "fused", "statistics", "groups", "momentum", "masked"],
     "placement": ["alpha", "beta"],
-    "train": ["steps", "batch", "accumulate", "slots", "optimizer", "lr", "warmup", "schedule", "min_lr", "betas", "eps", "momentum",
+    "train": ["steps", "batch", "accumulate", "slots", "recompute", "optimizer", "lr", "warmup", "schedule", "min_lr", "betas", "eps", "momentum",
               "weight_decay", "clip"],
 }
 
