@@ -32,4 +32,13 @@ void parallel_for(std::int64_t count, const Body& body) {
       std::addressof(body));
 }
 
+// The same, but one after the other where the whole loop touches fewer numbers than starting threads is worth: small
+// models must not lose from more threads.
+template <class Body>
+void parallel_for_elements(std::int64_t elements, std::int64_t count, const Body& body) {
+  constexpr std::int64_t kWorthThreads = 32768;
+  if (elements >= kWorthThreads) return parallel_for(count, body);
+  for (std::int64_t i = 0; i < count; ++i) body(i);
+}
+
 }  // namespace normlab

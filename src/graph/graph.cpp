@@ -135,7 +135,7 @@ double Graph::forward_flops() const {
 void Graph::allocate_shared() { shared_ = Slab(shared_elements_); }
 
 void Graph::prepare() {
-  parallel_for(ops(), [&](int64_t i) {
+  parallel_for_elements(shared_elements_, ops(), [&](int64_t i) {
     const Node& node = nodes_[static_cast<std::size_t>(i)];
     if (node.op->shared() == 0) return;
     const real* inputs[8] = {};

@@ -168,7 +168,7 @@ void gemm(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const fl
 void gemm_transposed(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb,
                      float* c, int64_t ldc, bool accumulate) {
   const FlushSmallNumbers flush;
-  constexpr int64_t kRows = 4 * int64_t{kTileRows};
+  constexpr int64_t kRows = 5 * int64_t{kTileRows};
   for (int64_t strip = 0; strip < k; strip += kStrip) {
     const int64_t depth = smaller(kStrip, k - strip);
     const Product p{pairs(depth), kRows, ldc, accumulate || strip > 0};

@@ -2,6 +2,8 @@
 // one row of the tile at a time. No blocking of k: the sum of an element is one chain in every table, whatever the
 // tile.
 
+// Saved activations come from far, in rows that lie pages apart, which no processor fetches ahead by itself.
+constexpr int64_t kPrefetch = 32;  // rows
 constexpr int64_t kStrip = 64;  // rows of a panel that are read over and over: they stay in the first-level cache
 
 constexpr int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -13,6 +15,7 @@ int64_t packed_size(int64_t k, int64_t n) { return (n + kTileColumns - 1) / kTil
 template <unsigned Columns>
 inline void pack_panel(int64_t k, int64_t columns, const real* b, int64_t ldb, real* panel) {
   for (int64_t i = 0; i < k; ++i, b += ldb, panel += Columns) {
+    for (unsigned j = 0; j < Columns; j += 16) __builtin_prefetch(b + kPrefetch * ldb + j);
     if (columns == Columns) {
       __builtin_memcpy(panel, b, Columns * sizeof(real));
     } else {
@@ -176,6 +179,9 @@ void gemm_transposed(int64_t m, int64_t n, int64_t k, const real* a, int64_t lda
                      int64_t ldc, bool accumulate) {
   for (int64_t strip = 0; strip < k; strip += kStrip) {
     const Product p{smaller(kStrip, k - strip), lda, 0, ldc, accumulate || strip > 0};
+    if (strip + kStrip < k)
+      for (int64_t i = 0; i < p.k; ++i)
+        for (int64_t j = 0; j < m; j += 16) __builtin_prefetch(a + (strip + kStrip + i) * lda + j);
     for (int64_t first = 0; first < n; first += kTileColumns) {
       const int64_t columns = smaller(kTileColumns, n - first);
       const real* b_strip = b + strip * ldb + first;

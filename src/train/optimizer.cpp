@@ -81,7 +81,7 @@ Optimizer::Optimizer(ParamStore& store, const OptimizerDef& def, const Optimizer
 }
 
 double Optimizer::combine(const std::vector<real*>& slots) {
-  parallel_for(static_cast<int64_t>(chunks_.size()), [&](int64_t i) {
+  parallel_for_elements(store_->total(), static_cast<int64_t>(chunks_.size()), [&](int64_t i) {
     const Chunk& chunk = chunks_[static_cast<std::size_t>(i)];
     real* sum = slots[0] + chunk.offset;
     for (std::size_t slot = 1; slot < slots.size(); ++slot) {
@@ -96,7 +96,7 @@ double Optimizer::combine(const std::vector<real*>& slots) {
 
 Optimizer::Norms Optimizer::step(const real* gradient, double lr, double gradient_scale, int64_t step) {
   std::fill(partial_.begin(), partial_.end(), 0.0);
-  parallel_for(static_cast<int64_t>(chunks_.size()), [&](int64_t i) {
+  parallel_for_elements(store_->total(), static_cast<int64_t>(chunks_.size()), [&](int64_t i) {
     const Chunk& chunk = chunks_[static_cast<std::size_t>(i)];
     Update u{chunk.count,
              lr,
