@@ -127,7 +127,7 @@ inline real normal(real x, real bell) {
 // The logistic function of x and of -x, which is 1 minus it without the cancellation.
 struct Logistic {
   explicit Logistic(real x) {
-    const real e = exp_of_not_positive(x < 0 ? x : -x);
+    const real e = exp_of(x < 0 ? x : -x);
     const real large = 1 / (1 + e), small = e * large;
     of_x = x < 0 ? small : large;
     of_minus_x = x < 0 ? large : small;

@@ -122,7 +122,7 @@ class RunDirectory {
     outcome.directory = directory_;
     outcome.already_done = true;
     outcome.verdict = {text("verdict"), text("reason")};
-    outcome.steps = static_cast<int64_t>(value("steps"));
+    outcome.steps = s.find("steps") == nullptr ? 0 : s.find("steps")->integer.value_or(0);
     outcome.first_loss = value("first_loss"), outcome.best_loss = value("best_loss"),
     outcome.final_loss = value("final_loss");
     const bool ended = steps_done >= config_.steps || outcome.steps > steps_done;

@@ -178,7 +178,7 @@ Ran run_tool(const std::string& arguments) {
   return ran;
 }
 
-TEST_CASE("normlab gradcheck runs the double program beside it and prints one line per case") {
+TEST_CASE("normlab gradcheck runs the double program beside it and prints one line per case", "[threads]") {
   const Ran ran = run_tool("gradcheck --norm rmsnorm --placement post");
   INFO(ran.out);
   REQUIRE(ran.code == 0);

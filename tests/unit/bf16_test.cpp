@@ -175,7 +175,7 @@ TEST_CASE("norm statistics stay fp32 unless bfloat16 is asked for, which does ha
   CHECK(normed(true) == std::vector<float>{rounded(-4 / s), rounded(-2 / s), 0.0f, rounded(2 / s)});
 }
 
-TEST_CASE("a bf16 run differs from fp32 by rounding only, and not between thread counts") {
+TEST_CASE("a bf16 run differs from fp32 by rounding only, and not between thread counts", "[threads]") {
   // A loss of order ln V moves by a few roundings (2^-9 each) of its logits: well below 2 %.
   const auto losses = [](const char* precision, int count) {
     set_threads(count);

@@ -61,7 +61,7 @@ struct Trained {
 
 }  // namespace
 
-TEST_CASE("a trained model goes on from a prompt, the same way for the same seed") {
+TEST_CASE("a trained model goes on from a prompt, the same way for the same seed", "[threads]") {
   const Trained t;
   const std::string likeliest = t.sample({"--prompt", "bca", "--length", "9", "--temperature", "0"});
   CHECK(likeliest == "bcabcabcabca\n");

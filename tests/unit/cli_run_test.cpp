@@ -87,7 +87,7 @@ TEST_CASE("a run writes its documented files, one row per update, and says what 
   }
 }
 
-TEST_CASE("a run's config.toml repeats the run") {
+TEST_CASE("a run's config.toml repeats the run", "[threads]") {
   const Lab lab;
   CHECK(lab("run", {"--set", "model.placement=deepnorm", "--set", "model.dropout=0.1"}).code == 0);
   const std::string again = (lab / "again").string();
@@ -140,7 +140,7 @@ TEST_CASE("a run that diverges is a result, with --strict exit code 3") {
   CHECK(lines_of(lab.file("small/metrics.csv")) == rows);
 }
 
-TEST_CASE("a sweep goes on after a run that fails or diverges, and its runs equal the same runs alone") {
+TEST_CASE("a sweep goes on after a run that fails or diverges, and its runs equal the same runs alone", "[threads]") {
   const Lab lab("[sweep]\n\"train.lr\" = [1e-3, 1e30, 1e-4]\n");
   const ProcessResult r = lab("sweep");
   CHECK(r.code == 0);
@@ -193,7 +193,7 @@ TEST_CASE("shards cut a sweep into parts that do not overlap and leave nothing o
   CHECK_FALSE(std::filesystem::exists(lab.out()));
 }
 
-TEST_CASE("an interrupted run exits with 130 and, resumed, ends in the files of the straight run") {
+TEST_CASE("an interrupted run exits with 130 and, resumed, ends in the files of the straight run", "[threads]") {
   for (const int signal : {SIGINT, SIGTERM}) {
     const Lab straight, cut;
     const std::vector<std::string> longer = {"--set", "train.steps=1500", "--set", "model.dropout=0.1"};

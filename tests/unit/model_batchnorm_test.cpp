@@ -82,7 +82,7 @@ TEST_CASE("BatchNorm uses the biased variance and keeps the unbiased one, moment
   CHECK(norm.running_var() == Approx(1.066667));
 }
 
-TEST_CASE("padded positions stay out of BatchNorm's statistics where it is masked") {
+TEST_CASE("padded positions stay out of BatchNorm's statistics where it is masked", "[threads]") {
   OneChannel masked(6), plain(6, false);
   const std::vector<int32_t> targets = {0, -1, 0, 0, 0, -1};
   const std::vector<double> y = masked({1, 1000, 2, 3, 4, -70}, true, targets);

@@ -199,7 +199,7 @@ TEST_CASE("a gradient that is not finite gives a norm that is not finite and the
   CHECK(sound.optimizer().first_non_finite(sound.gradient(0)).empty());
 }
 
-TEST_CASE("norms and updates of many chunks are the same bits for any number of threads") {
+TEST_CASE("norms and updates of many chunks are the same bits for any number of threads", "[threads]") {
   const int64_t size = 3 * 16384 + 5;  // four chunks of each parameter
   const auto run = [&](int count) {
     set_threads(count);

@@ -84,7 +84,7 @@ class Training {
 
 }  // namespace
 
-TEST_CASE("Twenty updates lose what PyTorch loses, under every norm, placement and model option") {
+TEST_CASE("Twenty updates lose what PyTorch loses, under every norm, placement and model option", "[threads]") {
   const Fixture f("models.txt");
   const std::vector<std::string> variants = f.names("losses;");
   REQUIRE(variants.size() >= 49);  // 6 norms under 5 placements, 19 options
@@ -108,7 +108,7 @@ TEST_CASE("Twenty updates lose what PyTorch loses, under every norm, placement a
   }
 }
 
-TEST_CASE("First gradients of a whole model agree with PyTorch under every placement") {
+TEST_CASE("First gradients of a whole model agree with PyTorch under every placement", "[threads]") {
   const Fixture f("models.txt");
   const std::vector<std::string> names = f.names("gradient;");
   REQUIRE(names.size() >= 30);  // 3 tensors, LayerNorm and RMSNorm under 5 placements

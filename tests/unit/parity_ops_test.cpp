@@ -162,7 +162,7 @@ constexpr double kForward = 8, kBackward = 32;
 
 }  // namespace
 
-TEST_CASE("Per-token norms and their gradients agree with PyTorch, fused and by definition") {
+TEST_CASE("Per-token norms and their gradients agree with PyTorch, fused and by definition", "[threads]") {
   const Fixture f("norms.txt");
   for (const char* norm : {"layernorm", "rmsnorm", "groupnorm"}) {
     for (const bool fused : {true, false}) {
@@ -174,7 +174,7 @@ TEST_CASE("Per-token norms and their gradients agree with PyTorch, fused and by 
   }
 }
 
-TEST_CASE("InstanceNorm and its gradients agree with PyTorch, with and without ignored positions") {
+TEST_CASE("InstanceNorm and its gradients agree with PyTorch, with and without ignored positions", "[threads]") {
   const Fixture f("norms.txt");
   Case plain = norm_case(f, "instancenorm", "instancenorm");
   plain.run();
@@ -186,7 +186,7 @@ TEST_CASE("InstanceNorm and its gradients agree with PyTorch, with and without i
   masked.check(kForward, kBackward);
 }
 
-TEST_CASE("BatchNorm trains, keeps running statistics and evaluates by them as PyTorch does") {
+TEST_CASE("BatchNorm trains, keeps running statistics and evaluates by them as PyTorch does", "[threads]") {
   const Fixture f("norms.txt");
   Case training = norm_case(f, "batchnorm", "batchnorm");
   training.run();
@@ -210,7 +210,7 @@ TEST_CASE("BatchNorm trains, keeps running statistics and evaluates by them as P
   masked.check_state("norm.running_var", "running_var", kForward);
 }
 
-TEST_CASE("Causal attention with grouped key heads and its gradients agree with PyTorch") {
+TEST_CASE("Causal attention with grouped key heads and its gradients agree with PyTorch", "[threads]") {
   const Fixture f("ops.txt");
   Case c(f, "attention", {{"q", "q"}, {"k", "k"}, {"v", "v"}}, [&](Graph& g) {
     return attention(input(g, "q", f.at("attention.q")), input(g, "k", f.at("attention.k")),

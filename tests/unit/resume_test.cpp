@@ -81,7 +81,7 @@ TEST_CASE("a run stopped after any number of steps, several times, resumes to th
   }
 }
 
-TEST_CASE("checkpoint intervals and threads do not move a run") {
+TEST_CASE("checkpoint intervals and threads do not move a run", "[threads]") {
   const ScratchDirectory plain, often;
   train_run(with(kVariants[0]), options(plain, false));
   RunOptions o = options(often, false);

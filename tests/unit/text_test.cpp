@@ -270,7 +270,7 @@ TEST_CASE("lines are appended at once, and a full disk is an error that names th
   }
 }
 
-TEST_CASE("a parallel loop meets each index once with any number of threads") {
+TEST_CASE("a parallel loop meets each index once with any number of threads", "[threads]") {
   const int before = threads();
   for (const int wanted : {1, 2, 3, 7}) {
     const int in_force = set_threads(wanted);
@@ -285,7 +285,7 @@ TEST_CASE("a parallel loop meets each index once with any number of threads") {
   set_threads(before);
 }
 
-TEST_CASE("a parallel loop inside a parallel loop runs serially and in order on its own thread") {
+TEST_CASE("a parallel loop inside a parallel loop runs serially and in order on its own thread", "[threads]") {
   const int before = threads();
   const bool spread = set_threads(3) > 1;
   CHECK_FALSE(in_parallel());

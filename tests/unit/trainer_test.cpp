@@ -183,7 +183,7 @@ TEST_CASE("dropout is off in evaluation, bit for bit, and on in training") {
   }
 }
 
-TEST_CASE("every number of a step is the same bits for any number of threads") {
+TEST_CASE("every number of a step is the same bits for any number of threads", "[threads]") {
   const std::vector<std::vector<std::string>> variants = {
       {"model.norm=rmsnorm", "model.placement=post", "model.dropout=0.1"},
       {"model.norm=layernorm", "model.placement=deepnorm", "train.accumulate=2", "model.qk_norm=rmsnorm"},
