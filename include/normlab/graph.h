@@ -177,6 +177,7 @@ class Graph {
   void backward(Workspace& work, const Pass& pass) const;
   real loss(const Workspace& work) const;
   ConstView value(const Workspace& work, Var x) const;
+  ConstView gradient(const Workspace& work, Var x) const;  // after backward, of a plan without reuse
 
  private:
   friend class OpContext;

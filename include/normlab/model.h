@@ -38,9 +38,18 @@ struct ModelConfig {
   Precision precision = Precision::fp32;
 };
 
+// Where to look at one residual sub-layer.
+struct SublayerVars {
+  std::string name;  // "attention" | "ffn"
+  int64_t layer = 0;
+  Var stream_in, branch_out, stream_out;  // (B, T, C); the branch before the placement weighs, norms or adds it
+  Var q, k;                               // (B, T, H dh) as attention multiplies them; absent in ffn
+};
+
 struct Decoder {
   Var logits;  // (B, T, V)
   Var loss;    // (1), sum over valid targets
+  std::vector<SublayerVars> sublayers;
 };
 
 // Records the decoder into `graph` (B and T are the graph's) and sets its loss.

@@ -17,6 +17,7 @@ int command_sample(const Arguments& a);
 int command_export(const Arguments& a);
 int command_gradcheck(const Arguments& a);
 int command_bench(const Arguments& a);
+int command_probe(const Arguments& a);
 
 // Writes to stdout.
 void print(const std::string& text);

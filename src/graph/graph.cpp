@@ -185,6 +185,11 @@ ConstView Graph::value(const Workspace& work, Var x) const {
   return {v.data, v.rows, v.cols, v.stride, v.groups};
 }
 
+ConstView Graph::gradient(const Workspace& work, Var x) const {
+  const View v = grad_view(work, x.id);
+  return {v.data, v.rows, v.cols, v.stride, v.groups};
+}
+
 View Graph::view(const Workspace& work, int32_t id) const {
   const Tensor& t = tensor(id);
   real* data = t.param >= 0 ? store_->value(t.param) : const_cast<real*>(work.slab_.data()) + tensor(t.root).offset;

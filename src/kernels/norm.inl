@@ -94,7 +94,7 @@ struct AdamFactors {
 };
 
 inline real root_of(real x) {
-  if constexpr (sizeof(real) == 4) return __builtin_sqrtf(x);
+  if constexpr (sizeof(real) == 4) return static_cast<real>(__builtin_sqrtf(static_cast<float>(x)));
   return static_cast<real>(__builtin_sqrt(x));
 }
 

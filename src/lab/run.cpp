@@ -10,6 +10,7 @@
 #include "core/parallel.h"
 #include "core/text.h"
 #include "kernels/kernels.h"
+#include "lab/probe.h"
 #include "lab/progress.h"
 #include "report/csv.h"
 #include "train/combinations.h"
@@ -151,6 +152,7 @@ class RunDirectory {
     // First all that can be refused, then the writing.
     const std::string metrics = kept_rows("metrics.csv", kMetricsHeader, steps_done);
     const std::string timing = kept_rows("timing.csv", kTimingHeader, steps_done);
+    const std::string layers = config_.probe_every > 0 ? kept_rows("layers.csv", kLayersHeader, steps_done) : "";
     if (steps_done > 0) {
       const std::string path = (directory_ / "metrics.csv").string();
       for (const auto& loss : parse_csv(metrics, path).numbers("loss")) losses_.push_back(loss.value_or(std::nan("")));
@@ -175,6 +177,7 @@ class RunDirectory {
     write_file_atomically(directory_ / "config.toml", dump(config_));
     metrics_ = rewritten("metrics.csv", metrics);
     timing_ = rewritten("timing.csv", timing);
+    if (config_.probe_every > 0) layers_ = rewritten("layers.csv", layers);
   }
 
   // The old run goes only once the disk has proven to hold the new one's checkpoint.
@@ -200,8 +203,15 @@ class RunDirectory {
 
   void train(Trainer& trainer) {
     Progress progress(config_.steps, trainer.steps_done(), !options_.quiet);
+    std::optional<Probe> probe;
+    if (config_.probe_every > 0) {
+      const ModelConfig model = model_config(config_, corpus_.vocabulary());
+      probe.emplace(model, trainer.params(), batches_, Probe::sequences_for(model, config_.batch));
+    }
     while (trainer.steps_done() < config_.steps && !interrupted_) {
       const int64_t tokens_before = trainer.tokens_seen();
+      const bool probed = probe && (trainer.steps_done() + 1) % config_.probe_every == 0;
+      if (probed) probe->remember();
       const auto start = std::chrono::steady_clock::now();
       const StepResult step = trainer.step();
       const double seconds = seconds_since(start);
@@ -219,6 +229,8 @@ class RunDirectory {
       timing_.append(csv_row(step.step, seconds, speed));
       progress.show(step.step, step.loss, speed);
       if (!trouble_.empty()) break;
+      if (probed)
+        for (const ProbeRow& row : probe->measure()) layers_.append(layers_row(step.step, row));
       interrupted_ = options_.stop != nullptr && options_.stop();
       if (config_.checkpoint_every > 0 && step.step % config_.checkpoint_every == 0 && step.step < config_.steps)
         save(trainer);
@@ -285,7 +297,7 @@ class RunDirectory {
   Corpus corpus_;
   Batches batches_;
   std::optional<DirectoryLock> lock_;
-  LineFile metrics_, timing_;
+  LineFile metrics_, timing_, layers_;
   std::vector<double> losses_;
   std::string trouble_;
   bool interrupted_ = false;

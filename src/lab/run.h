@@ -42,7 +42,7 @@ void check_memory(const Cost& cost);
 
 // The files of a run directory: all that a run writes, and what --overwrite replaces.
 inline constexpr const char* kRunFiles[] = {"config.toml", "metrics.csv", "timing.csv", "summary.json",
-                                            "checkpoint.safetensors"};
+                                            "checkpoint.safetensors", "layers.csv"};
 
 extern const char kVersion[];
 

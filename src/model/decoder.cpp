@@ -29,6 +29,7 @@ class Builder {
     x = placement.finish != nullptr ? placement.finish(wire_, s) : s.x;
     if (has_final_norm(config_)) x = apply_norm(graph_, config_.norm, "final_norm", x);
     Decoder decoder;
+    decoder.sublayers = std::move(sublayers_);
     decoder.logits = head(x);
     decoder.loss = cross_entropy(decoder.logits);
     graph_.set_loss(decoder.loss);
@@ -85,13 +86,16 @@ class Builder {
     wire_.layer = layer;
     wire_.sublayer = index;
     int calls = 0;
+    sublayers_.push_back({std::string(name), layer, s.x, {}, {}, {}, {}});
     Branch counted = [&](Var x) {
       ++calls;
-      return dropout(branch(x), config_.dropout);  // residual dropout: Vaswani et al. 2017, section 5.4
+      // residual dropout: Vaswani et al. 2017, section 5.4
+      return sublayers_.back().branch_out = dropout(branch(x), config_.dropout);
     };
     s = config_.placement->sublayer(wire_, s, counted);
     if (calls != 1)
       graph_.fail(str("placement '", config_.placement->name, "' calls the branch ", calls, " times, not once"));
+    sublayers_.back().stream_out = s.x;
     return s;
   }
 
@@ -108,6 +112,7 @@ class Builder {
       q = rope(q, config_.heads);
       k = rope(k, config_.kv_heads);
     }
+    sublayers_.back().q = q, sublayers_.back().k = k;
     return project("out", Role::attention_out, attention(q, k, v, config_.heads, config_.kv_heads), config_.width);
   }
 
@@ -141,6 +146,7 @@ class Builder {
   Graph& graph_;
   const ModelConfig& config_;
   Wire wire_;
+  std::vector<SublayerVars> sublayers_;
 };
 
 }  // namespace

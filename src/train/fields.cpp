@@ -126,9 +126,10 @@ std::vector<Field> fields(RunConfig& c) {
   f.integer("train.slots", c.slots, 0, 4096,
             "pieces a micro-batch is cut into for threads; 0 = largest divisor up to 4; results depend on it, not on "
             "the threads");
-  f.on_off("train.recompute", c.recompute,
-         "compute the activations inside a layer again for its backward instead of keeping them: less memory, more time, "
-         "the same numbers");
+  f.on_off(
+      "train.recompute", c.recompute,
+      "compute the activations inside a layer again for its backward instead of keeping them: less memory, more time, "
+      "the same numbers");
   f.text("train.optimizer", c.optimizer, names(all_optimizers()), "normlab list optimizers");
   f.number("train.lr", c.lr, 0, 1e30, "learning rate at the peak of the schedule");
   f.integer("train.warmup", c.warmup, 0, 1e9, "updates of linear warmup; the first uses lr / warmup");
@@ -145,8 +146,8 @@ std::vector<Field> fields(RunConfig& c) {
   f.integer("eval.batches", c.eval_batches, 1, 1 << 20, "validation batches of an evaluation");
   f.integer("checkpoint.every", c.checkpoint_every, 0, 1e9,
             "updates between checkpoints; 0 = at the end and on interrupt");
-  f.integer("probe.every", c.probe_every, 0, 0,
-            "updates between rows per layer; only 0 (none) until layer probes exist");
+  f.integer("probe.every", c.probe_every, 0, 1e9,
+            "updates between looks into every layer, written to layers.csv; 0 = none");
   return std::move(f.out);
 }
 
