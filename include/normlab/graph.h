@@ -65,7 +65,9 @@ class Op {
   // before.
   virtual void backward(const OpContext& c) const = 0;
   virtual Needs needs() const { return Needs::inputs; }
-  virtual int64_t saved() const { return 0; }    // elements kept from forward to backward
+  virtual int64_t saved() const { return 0; }  // elements kept from forward to backward
+  // The same under Plan::recompute, where memory counts more than time: backward() must then do without the rest.
+  virtual int64_t saved_at_least() const { return saved(); }
   virtual int64_t scratch() const { return 0; }  // elements of use within one call
   virtual int64_t shared() const { return 0; }   // elements made by prepare(), one copy for all workspaces
   // After parameters changed: fills `shared` from the values of the parameter inputs.
@@ -271,6 +273,7 @@ class OpContext {
   real* saved() const { return work_.slab_.data() + node_.saved_offset; }
   real* scratch() const { return work_.slab_.data() + graph_.scratch_offset_; }
   const real* shared() const { return graph_.shared_.data() + node_.shared_offset; }
+  bool saves_memory() const { return graph_.recompute_; }  // Plan::recompute
   int64_t batch() const { return graph_.batch(); }
   int64_t time() const { return graph_.time(); }
 

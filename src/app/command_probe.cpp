@@ -37,11 +37,15 @@ int command_probe(const Arguments& a) {
   if (std::filesystem::exists(directory / "metrics.csv"))
     throw UsageError(str(directory.string(), " holds a run; choose another --out or run.name"));
   const Corpus corpus = load_corpus(data_config(config), config.context);
-  const Batches batches(corpus, static_cast<uint64_t>(config.seed), config.context);
   const ModelConfig model = model_config(config, corpus.vocabulary());
-  check_memory(Trainer(model, train_config(config), nullptr, 0, false).cost());
-  Trainer trainer(model, train_config(config), nullptr, static_cast<uint64_t>(config.seed));
-  Probe probe(model, trainer.params(), batches, Probe::sequences_for(model, config.batch));
+  const auto seed = static_cast<uint64_t>(config.seed);
+  ParamStore store;
+  Probe probe(model, store, corpus, seed, Probe::sequences_for(model, config.batch));
+  Cost cost;
+  cost.memory = probe.memory();
+  check_memory(cost);
+  store.allocate();
+  store.initialize(seed);
 
   std::string csv = kLayersHeader;
   print("layer sublayer ");

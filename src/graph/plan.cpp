@@ -156,10 +156,10 @@ void Graph::plan(Plan kind, bool reuse) {
         tick = std::min(tick, back);
       }
     }
-    if (node.op->saved() > 0) {
+    if (const int64_t saved = recompute_ ? node.op->saved_at_least() : node.op->saved(); saved > 0) {
       auto& to = again ? inside[static_cast<std::size_t>(node.segment)] : intervals;
       const int64_t start = again ? here : i, finish = again ? here_back : back;
-      to.push_back({start, node.runs_backward ? finish : start, node.op->saved(), &node.saved_offset});
+      to.push_back({start, node.runs_backward ? finish : start, saved, &node.saved_offset});
     }
     scratch = std::max(scratch, node.op->scratch());
     if (node.op->shared() > 0) {

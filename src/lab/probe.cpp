@@ -92,18 +92,27 @@ int64_t Probe::sequences_for(const ModelConfig& model, int64_t batch) {
   return std::min(batch, needs_whole_batch(model) ? kMostOfABatch : kMostSequences);
 }
 
-Probe::Probe(const ModelConfig& model, ParamStore& store, const Batches& batches, int64_t sequences)
+Probe::Probe(const ModelConfig& model, ParamStore& store, const Corpus& corpus, uint64_t seed, int64_t sequences)
     : model_(model), store_(&store) {
   model_.dropout = 0;
   graph_ = std::make_unique<Graph>(store, Graph::Sizes{sequences, model.context}, model.precision);
   decoder_ = build_decoder(*graph_, model_);
   graph_->plan(Plan::training, false);  // every value and gradient stays readable
-  graph_->allocate_shared();
-  work_ = std::make_unique<Workspace>(*graph_);
+  const Batches batches(corpus, seed, model.context);
   const auto positions = static_cast<std::size_t>(sequences * model.context);
   tokens_.resize(positions), targets_.resize(positions);
-  for (int64_t s = 0; s < sequences; ++s)
-    batches.train(0, s, tokens_.data() + s * model.context, targets_.data() + s * model.context);
+  for (int64_t s = 0; s < sequences; ++s) {
+    int32_t *tokens = tokens_.data() + s * model.context, *targets = targets_.data() + s * model.context;
+    if (corpus.validation().empty())
+      batches.train(0, s, tokens, targets);
+    else
+      batches.validation(s, sequences, tokens, targets);
+  }
+}
+
+double Probe::memory() const {
+  const int64_t elements = graph_->workspace_elements() + graph_->shared_elements() + 2 * store_->total();
+  return static_cast<double>(elements) * sizeof(real);  // the two: gradients, and the copy of remember()
 }
 
 void Probe::remember() {
@@ -112,6 +121,10 @@ void Probe::remember() {
 }
 
 std::vector<ProbeRow> Probe::measure() {
+  if (work_ == nullptr) {
+    graph_->allocate_shared();
+    work_ = std::make_unique<Workspace>(*graph_);
+  }
   Pass pass;
   pass.again = true;  // running statistics stay
   pass.tokens = tokens_.data();

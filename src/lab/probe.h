@@ -28,10 +28,13 @@ std::string layers_row(int64_t step, const ProbeRow& row);  // one line of layer
 
 class Probe {
  public:
-  // The batch is fixed: the windows of "update 0", which no training step uses. `store` must outlive the probe.
-  Probe(const ModelConfig& model, ParamStore& store, const Batches& batches, int64_t sequences);
+  // The batch is fixed: `sequences` windows spread over the validation part, the same for every seed; without such a
+  // part the training windows of "update 0" of this seed. `store` must outlive the probe; its values are first needed
+  // by remember() or measure().
+  Probe(const ModelConfig& model, ParamStore& store, const Corpus& corpus, uint64_t seed, int64_t sequences);
 
-  void remember();  // the parameters as they are now: measure() then tells how far they have moved
+  double memory() const;  // bytes that measure() takes when first called, and remember()
+  void remember();        // the parameters as they are now: measure() then tells how far they have moved
   std::vector<ProbeRow> measure();
 
   // Sequences of a probing batch for a model trained on `batch` of them.

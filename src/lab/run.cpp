@@ -48,7 +48,7 @@ class RunDirectory {
     if (fs::is_directory(directory_)) lock_.emplace(directory_);
     check_directory();
     const ModelConfig model = model_config(config_, corpus_.vocabulary());
-    check_memory(Trainer(model, train_config(config_), &batches_, 0, false).cost());
+    require_memory(model);
     warn(model);
     Trainer trainer(model, train_config(config_), &batches_, static_cast<uint64_t>(config_.seed));
     if (options_.resume) continue_from_checkpoint(trainer);
@@ -74,6 +74,17 @@ class RunDirectory {
                            " already holds a run; go on with it by --resume, replace it by --overwrite, or choose "
                            "another --out or run.name"));
     }
+  }
+
+  void require_memory(const ModelConfig& model) const {
+    Trainer planned(model, train_config(config_), &batches_, 0, false);
+    Cost cost = planned.cost();
+    if (config_.probe_every > 0) cost.memory += probe_of(model, planned.params()).memory();
+    check_memory(cost);
+  }
+
+  Probe probe_of(const ModelConfig& model, ParamStore& store) const {
+    return {model, store, corpus_, static_cast<uint64_t>(config_.seed), Probe::sequences_for(model, config_.batch)};
   }
 
   void warn(const ModelConfig& model) const {
@@ -160,6 +171,14 @@ class RunDirectory {
         throw IoError(str(path, ": has ", losses_.size(), " rows up to step ", steps_done, " of the checkpoint"));
       }
     }
+    if (config_.probe_every > 0) {
+      const std::string path = (directory_ / "layers.csv").string();
+      const auto rows = static_cast<int64_t>(parse_csv(layers, path).cells.size());
+      const int64_t wanted = steps_done / config_.probe_every * 2 * config_.layers;
+      if (rows != wanted) {
+        throw IoError(str(path, ": has ", rows, " rows up to step ", steps_done, " of the checkpoint, not ", wanted));
+      }
+    }
     std::error_code error;
     fs::create_directories(directory_, error);
     if (error) throw IoError(str(directory_.string(), ": cannot create directory: ", error.message()));
@@ -204,10 +223,7 @@ class RunDirectory {
   void train(Trainer& trainer) {
     Progress progress(config_.steps, trainer.steps_done(), !options_.quiet);
     std::optional<Probe> probe;
-    if (config_.probe_every > 0) {
-      const ModelConfig model = model_config(config_, corpus_.vocabulary());
-      probe.emplace(model, trainer.params(), batches_, Probe::sequences_for(model, config_.batch));
-    }
+    if (config_.probe_every > 0) probe.emplace(probe_of(model_config(config_, corpus_.vocabulary()), trainer.params()));
     while (trainer.steps_done() < config_.steps && !interrupted_) {
       const int64_t tokens_before = trainer.tokens_seen();
       const bool probed = probe && (trainer.steps_done() + 1) % config_.probe_every == 0;

@@ -1,6 +1,7 @@
 // Causal attention, per sequence and head:  S = Q K^T / sqrt(dh), P = softmax of each row up to the diagonal, O = P V.
 //   dV = P^T dO,  dP = dO V^T,  dS = P (dP - rowsum(P dP)),  dQ = dS K / sqrt(dh),  dK = dS^T Q / sqrt(dh).
-// P is kept for the backward, the half below the diagonal only.
+// P is kept for the backward, the half below the diagonal only; under Plan::recompute never more than 16 rows of it
+// exist.
 #include <cmath>
 
 #include "core/text.h"
@@ -23,6 +24,7 @@ class Attention final : public Op {
         scale_(static_cast<real>(1 / std::sqrt(static_cast<double>(head_width)))) {}
   std::string_view name() const override { return "attention"; }
   int64_t saved() const override { return batch_ * heads_ * kernels().attention_saved(time_); }
+  int64_t saved_at_least() const override { return 0; }
   int64_t scratch() const override { return batch_ * kv_heads_ * kernels().attention_scratch(time_, width_); }
   double flops() const override {  // two products over the causal half
     const auto t = static_cast<double>(time_);
@@ -85,7 +87,7 @@ class Attention final : public Op {
   }
 
   real* probabilities(const OpContext& c, int64_t b, int64_t h) const {
-    return c.saved() + (b * heads_ + h) * kernels().attention_saved(time_);
+    return c.saves_memory() ? nullptr : c.saved() + (b * heads_ + h) * kernels().attention_saved(time_);
   }
 
   template <class T>

@@ -229,8 +229,11 @@ TEST_CASE("a disk that fills up during a run is one clear failure, and the run g
   const std::uint64_t checkpoint = std::filesystem::file_size(straight.out() / "small/checkpoint.safetensors");
   std::vector<std::string> resume = often;
   resume.push_back("--resume");
-  for (const std::uint64_t room :
-       {checkpoint / 2, std::uint64_t{300}}) {  // the checkpoint does not fit; not even the config does
+  std::vector<std::uint64_t> rooms = {checkpoint / 2};  // the checkpoint does not fit
+#if !defined(__clang__) || !defined(_OPENMP)
+  rooms.push_back(300);  // not even the config does; clang's OpenMP wants a file of 1024 bytes before main starts
+#endif
+  for (const std::uint64_t room : rooms) {
     ProcessOptions full;
     full.file_size = room;
     const ProcessResult r = cut("run", resume, full);

@@ -117,6 +117,18 @@ TEST_CASE("computing again keeps one stream per layer instead of all activations
   CHECK(elements(40, Plan::training) - elements(20, Plan::training) > 20 * 8 * stream);
 }
 
+TEST_CASE("computing again keeps no square of scores: memory grows with the context, not with its square") {
+  const auto elements = [](int64_t time, Plan plan) {
+    ParamStore store;
+    Graph graph(store, {1, time});
+    build_decoder(graph, small_model(30, {"model.context=" + std::to_string(time)}));
+    graph.plan(plan);
+    return static_cast<double>(graph.workspace_elements());
+  };
+  CHECK(elements(2048, Plan::recompute) / elements(1024, Plan::recompute) == Approx(2).epsilon(0.01));
+  CHECK(elements(2048, Plan::training) - elements(1024, Plan::training) > 2 * 2 * (2048.0 * 2048 - 1024.0 * 1024) / 2);
+}
+
 TEST_CASE("large slabs are zero, on a cache line and writable to their end") {
   for (const std::size_t size : {std::size_t{1}, std::size_t{1000}, std::size_t{5} << 20}) {
     auto* data = static_cast<unsigned char*>(allocate_zeros(size));

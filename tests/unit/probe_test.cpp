@@ -2,65 +2,16 @@
 #include <cmath>
 #include <numbers>
 
+#include "../probe_rig.h"
 #include "../process.h"
-#include "../small_run.h"
 #include "core/parallel.h"
 #include "core/text.h"
-#include "lab/probe.h"
 #include "lab/run.h"
 #include "report/csv.h"
 
 using namespace normlab;
 
 namespace {
-
-// A trainer, a probe of one sequence beside it, and that sequence.
-struct Rig {
-  explicit Rig(const std::vector<std::string>& sets, int64_t sequences = 1)
-      : config(small_run(sets)),
-        corpus(load_corpus(data_config(config), config.context)),
-        batches(corpus, 1, config.context),
-        model(model_config(config, corpus.vocabulary())),
-        trainer(model, train_config(config), &batches, 1),
-        tokens(static_cast<std::size_t>(config.context)),
-        targets(tokens.size()) {
-    batches.train(0, 0, tokens.data(), targets.data());
-    probe.emplace(model, trainer.params(), batches, sequences);
-  }
-  real* value(const std::string& name) {
-    const int p = trainer.params().find(name);
-    REQUIRE(p >= 0);
-    return trainer.params().value(p);
-  }
-  void fill(const std::string& name, real x) {
-    const int p = trainer.params().find(name);
-    REQUIRE(p >= 0);
-    std::fill_n(trainer.params().value(p), trainer.params().spec(p).shape.count(), x);
-  }
-  // What enters the first sub-layer: token embedding + position embedding.
-  std::vector<std::vector<double>> embedded() {
-    std::vector<std::vector<double>> x;
-    const real *token = value("embedding.token.weight"), *position = value("embedding.position.weight");
-    for (std::size_t t = 0; t < tokens.size(); ++t) {
-      std::vector<double> row;
-      for (int64_t j = 0; j < model.width; ++j) {
-        // added in the model's precision
-        row.push_back(static_cast<double>(token[tokens[t] * model.width + j] +
-                                          position[static_cast<int64_t>(t) * model.width + j]));
-      }
-      x.push_back(row);
-    }
-    return x;
-  }
-
-  RunConfig config;
-  Corpus corpus;
-  Batches batches;
-  ModelConfig model;
-  Trainer trainer;
-  std::vector<int32_t> tokens, targets;
-  std::optional<Probe> probe;
-};
 
 double dot(const std::vector<double>& x, const std::vector<double>& y) {
   double sum = 0;
@@ -87,46 +38,54 @@ RunOptions options(const ScratchDirectory& here, bool resume, int stop = 0) {
 }  // namespace
 
 TEST_CASE("the stream and a branch of known content: sizes, similarity, angle") {
-  Rig rig({"model.placement=pre"});
-  // A branch that gives 0.5 everywhere: no weight, a bias.
-  rig.fill("layers.0.attention.out.weight", 0);
-  rig.fill("layers.0.attention.out.bias", 0.5);
-  const auto x = rig.embedded();
-  const double n = static_cast<double>(x.size()), width = static_cast<double>(x[0].size());
-  double squares = 0, most = 0, pairs = 0, angles = 0;
-  for (std::size_t t = 0; t < x.size(); ++t) {
-    squares += dot(x[t], x[t]);
-    std::vector<double> after = x[t];
-    for (double& value : after) most = std::max(most, std::abs(value)), value += 0.5;
-    angles += std::acos(cosine(x[t], after)) / std::numbers::pi;
-    for (std::size_t u = 0; u < x.size(); ++u) pairs += u != t ? cosine(x[t], x[u]) : 0;
+  for (const std::vector<std::string>& data :
+       std::vector<std::vector<std::string>>{{}, {"run.seed=2"}, {"data.validation=0", "eval.every=50"}}) {
+    INFO(join(data, " "));
+    std::vector<std::string> sets = data;
+    sets.push_back("model.placement=pre");
+    constexpr std::size_t kSequences = 2, kTime = 8;
+    ProbeRig rig(sets, kSequences);
+    // A branch that gives 0.5 everywhere: no weight, a bias.
+    rig.fill("layers.0.attention.out.weight", 0);
+    rig.fill("layers.0.attention.out.bias", 0.5);
+    const auto x = rig.embedded();
+    REQUIRE(x.size() == kSequences * kTime);
+    const double n = static_cast<double>(x.size()), width = static_cast<double>(x[0].size());
+    double squares = 0, most = 0, pairs = 0, angles = 0;
+    for (std::size_t t = 0; t < x.size(); ++t) {
+      squares += dot(x[t], x[t]);
+      std::vector<double> after = x[t];
+      for (double& value : after) most = std::max(most, std::abs(value)), value += 0.5;
+      angles += std::acos(cosine(x[t], after)) / std::numbers::pi;
+      for (std::size_t u = 0; u < x.size(); ++u) pairs += u != t && u / kTime == t / kTime ? cosine(x[t], x[u]) : 0;
+    }
+    const std::vector<ProbeRow> rows = rig.probe.measure();
+    REQUIRE(rows.size() == 4);
+    CHECK((rows[0].layer == 0 && rows[0].sublayer == "attention" && rows[3].layer == 1 && rows[3].sublayer == "ffn"));
+    const ProbeRow& r = rows[0];
+    CHECK(r.stream_rms == Approx(std::sqrt(squares / (n * width))).epsilon(1e-6));
+    CHECK(r.stream_max == Approx(most).epsilon(1e-6));
+    CHECK(r.branch_rms == Approx(0.5).epsilon(1e-6));
+    CHECK(r.branch_max == 0.5);
+    CHECK(r.branch_ratio == Approx(0.5 / std::sqrt(squares / (n * width))).epsilon(1e-6));
+    CHECK(r.token_similarity == Approx(pairs / (n * (kTime - 1))).margin(1e-6));
+    CHECK(r.angular_distance == Approx(angles / n).epsilon(1e-5));
+    CHECK(!r.update_in);  // nothing remembered
+    CHECK((!rows[1].attention_entropy && !rows[1].attention_logit_max));
   }
-  const std::vector<ProbeRow> rows = rig.probe->measure();
-  REQUIRE(rows.size() == 4);
-  CHECK((rows[0].layer == 0 && rows[0].sublayer == "attention" && rows[3].layer == 1 && rows[3].sublayer == "ffn"));
-  const ProbeRow& r = rows[0];
-  CHECK(r.stream_rms == Approx(std::sqrt(squares / (n * width))).epsilon(1e-6));
-  CHECK(r.stream_max == Approx(most).epsilon(1e-6));
-  CHECK(r.branch_rms == Approx(0.5).epsilon(1e-6));
-  CHECK(r.branch_max == 0.5);
-  CHECK(r.branch_ratio == Approx(0.5 / std::sqrt(squares / (n * width))).epsilon(1e-6));
-  CHECK(r.token_similarity == Approx(pairs / (n * (n - 1))).margin(1e-6));
-  CHECK(r.angular_distance == Approx(angles / n).epsilon(1e-5));
-  CHECK(!r.update_in);  // nothing remembered
-  CHECK((!rows[1].attention_entropy && !rows[1].attention_logit_max));
 }
 
 TEST_CASE("a branch of zeros leaves the stream where it was") {
-  Rig rig({"model.placement=pre"});
+  ProbeRig rig({"model.placement=pre"});
   rig.fill("layers.1.ffn.down.weight", 0);
-  const ProbeRow r = rig.probe->measure()[3];
+  const ProbeRow r = rig.probe.measure()[3];
   CHECK((r.branch_rms == 0 && r.branch_max == 0 && r.branch_ratio == 0));
   CHECK(r.angular_distance == Approx(0).margin(1e-4));  // acos near 1 turns 1e-8 into 1e-4
 }
 
 TEST_CASE("gradient norms: of the stream, which the positions' gradient repeats, and of the weight groups") {
-  Rig rig({"model.placement=post"});
-  const std::vector<ProbeRow> rows = rig.probe->measure();
+  ProbeRig rig({"model.placement=post"});
+  const std::vector<ProbeRow> rows = rig.probe.measure();
   // The same loss through a plainly planned graph. With one sequence every position's embedding has the gradient of the
   // stream at its place.
   ParamStore& store = rig.trainer.params();
@@ -162,7 +121,7 @@ TEST_CASE("gradient norms: of the stream, which the positions' gradient repeats,
 
 TEST_CASE("attention: uniform where all scores are equal; entropy and largest logit of known queries and keys") {
   // No norm, no placement's scaling: queries and keys are the embedded stream times their matrices.
-  Rig rig({"model.placement=none", "model.norm=none", "model.bias=false", "model.heads=4", "model.kv_heads=2"});
+  ProbeRig rig({"model.placement=none", "model.norm=none", "model.bias=false", "model.heads=4", "model.kv_heads=2"});
   const auto x = rig.embedded();
   const std::size_t width = 16, head = 4;
   const auto times = [&](const std::string& name, std::size_t t, std::size_t row) {
@@ -187,21 +146,21 @@ TEST_CASE("attention: uniform where all scores are equal; entropy and largest lo
       for (const double p : e) entropy -= p / sum * std::log(p / sum);
       entropies += entropy / std::log(static_cast<double>(t + 1)), count += 1;
     }
-  const ProbeRow r = rig.probe->measure()[0];
+  const ProbeRow r = rig.probe.measure()[0];
   CHECK(r.attention_entropy.value() == Approx(entropies / count).epsilon(1e-5));
   CHECK(r.attention_logit_max.value() == Approx(most).epsilon(1e-5));
   CHECK(r.attention_entropy.value() < 1);
 
   rig.fill("layers.0.attention.q.weight", 0);
-  const ProbeRow uniform = rig.probe->measure()[0];
+  const ProbeRow uniform = rig.probe.measure()[0];
   CHECK(uniform.attention_entropy.value() == Approx(1));
   CHECK(uniform.attention_logit_max.value() == 0);
 }
 
 TEST_CASE("gains of a sub-layer's norms, and how far an update moved its matrices") {
-  Rig rig({"model.placement=pre", "train.optimizer=sgd", "train.lr=0.5"});
+  ProbeRig rig({"model.placement=pre", "train.optimizer=sgd", "train.lr=0.5"});
   for (int64_t j = 0; j < 16; ++j) rig.value("layers.0.ffn.norm_in.weight")[j] = j % 2 == 0 ? 1 : 3;
-  rig.probe->remember();
+  rig.probe.remember();
   const auto weights = [&] {
     const real* w = rig.value("layers.0.attention.out.weight");
     return std::vector<double>(w, w + 256);
@@ -211,16 +170,16 @@ TEST_CASE("gains of a sub-layer's norms, and how far an update moved its matrice
   const auto after = weights();
   std::vector<double> moved;
   for (std::size_t i = 0; i < after.size(); ++i) moved.push_back(after[i] - before[i]);
-  const std::vector<ProbeRow> rows = rig.probe->measure();
+  const std::vector<ProbeRow> rows = rig.probe.measure();
   CHECK(rows[0].update_out.value() == Approx(std::sqrt(dot(moved, moved) / dot(after, after))).epsilon(1e-9));
   CHECK(rows[0].update_out.value() > 0);
 
-  Rig still({"model.placement=pre"});
+  ProbeRig still({"model.placement=pre"});
   for (int64_t j = 0; j < 16; ++j) still.value("layers.0.ffn.norm_in.weight")[j] = j % 2 == 0 ? 1 : 3;
-  const ProbeRow ffn = still.probe->measure()[1];
+  const ProbeRow ffn = still.probe.measure()[1];
   CHECK(ffn.gain_mean.value() == 2);
   CHECK(ffn.gain_std.value() == 1);
-  CHECK(!Rig({"model.norm=none"}).probe->measure()[0].gain_mean);
+  CHECK(!ProbeRig({"model.norm=none"}).probe.measure()[0].gain_mean);
 }
 
 TEST_CASE("looking moves nothing: with probes a run writes the same bytes, for any threads", "[threads]") {
@@ -271,6 +230,24 @@ TEST_CASE("a probed run that is stopped and resumed ends with the straight run's
   CHECK(read_file(cut / "small/metrics.csv") == read_file(straight / "small/metrics.csv"));
 }
 
+TEST_CASE("a resume that finds rows of the probed steps missing is refused, and writes nothing") {
+  set_threads(1);
+  const ScratchDirectory here;
+  const RunConfig config = small_run({"probe.every=3"});
+  train_run(config, options(here, false, 7));
+  const std::string rows = read_file(here / "small/layers.csv");
+  const std::string cut = rows.substr(0, rows.rfind('\n', rows.size() - 2) + 1);
+  write_file_atomically(here / "small/layers.csv", cut);
+  std::string message;
+  try {
+    train_run(config, options(here, true));
+  } catch (const IoError& error) {
+    message = error.what();
+  }
+  CHECK(message.find("layers.csv: has 7 rows up to step 7 of the checkpoint, not 8") != std::string::npos);
+  CHECK(read_file(here / "small/layers.csv") == cut);
+}
+
 TEST_CASE("normlab probe writes the layers of a config at initialisation and prints them") {
   const ScratchDirectory here;
   write_file_atomically(here / "c.toml", kSmallRun);
@@ -281,5 +258,5 @@ TEST_CASE("normlab probe writes the layers of a config at initialisation and pri
   CHECK(table.cells.size() == 4);
   CHECK(table.numbers("step")[0] == 0);
   CHECK(!table.numbers("update_in")[0]);
-  CHECK(table.numbers("stream_rms")[0].value() == Rig({}, 4).probe->measure()[0].stream_rms);
+  CHECK(table.numbers("stream_rms")[0].value() == ProbeRig({}, 4).probe.measure()[0].stream_rms);
 }

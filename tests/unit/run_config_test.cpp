@@ -31,7 +31,6 @@ std::string set_error_of(const std::string& set) { return error_of("", {set}); }
 
 // A value of the field's type other than its current one, as TOML.
 std::string other_value(const Field& f) {
-  if (std::holds_alternative<int64_t*>(f.value) && f.min == f.max) return "";  // probe.every: no other choice yet
   if (f.key == "model.kv_heads" || f.key == "model.ffn_width") return "2";  // 0 stands for what follows from other keys
   if (const auto* i = std::get_if<int64_t*>(&f.value))
     return str(**i == static_cast<int64_t>(f.min) ? **i + 1 : static_cast<int64_t>(f.min));
