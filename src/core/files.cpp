@@ -54,6 +54,15 @@ std::string read_file(const std::filesystem::path& path) {
   return content;
 }
 
+std::string read_regular_file(const std::filesystem::path& path) {
+  std::error_code none;
+  if (std::filesystem::exists(path, none) && !std::filesystem::is_directory(path, none) &&
+      !std::filesystem::is_regular_file(path, none)) {
+    throw IoError(str(path.string(), ": is no regular file (a device or a pipe may have no end)"));
+  }
+  return read_file(path);
+}
+
 void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
   write_file_atomically(path, std::vector<std::string_view>{content});
 }

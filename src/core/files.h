@@ -12,6 +12,9 @@ namespace normlab {
 // The file's bytes. Directories, missing and unreadable files are IoErrors.
 std::string read_file(const std::filesystem::path& path);
 
+// The same of what has an end: pipes and devices are refused too.
+std::string read_regular_file(const std::filesystem::path& path);
+
 // Writes `content` to a temporary name beside `path`, flushes it to the disk and renames it: readers see the old file
 // or the new one, never a part. On failure (disk full, no permission) the old file stays and the temporary one is
 // removed. A symbolic link stays one, its target is replaced; devices and pipes are written to as they are.

@@ -71,7 +71,7 @@ SourceText text_source(const DataConfig& config) {
     throw ConfigError(str("data.tokenizer: unknown tokenizer ", quote(config.tokenizer),
                           did_you_mean(config.tokenizer, {"char", "byte"}), "; expected char or byte"));
   }
-  const std::string content = read_file(config.path);
+  const std::string content = read_regular_file(config.path);
   if (content.empty()) throw DataError(str(config.path, ": the file is empty"));
   SourceText out = bytewise ? by_byte(content) : by_character(content, config.path);
   out.description = str(config.path, " by ", bytewise ? "byte" : "character");

@@ -46,7 +46,7 @@ std::size_t header_size(std::string_view data, const std::string& path) {
 }  // namespace
 
 SourceText tokens_source(const DataConfig& config) {
-  const std::string data = read_file(config.path);
+  const std::string data = read_regular_file(config.path);
   const std::size_t start = header_size(data, config.path);
   if (data.size() == start) throw DataError(str(config.path, ": the file has no tokens"));
   if (data.size() % 2 != 0)

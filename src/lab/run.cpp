@@ -164,19 +164,12 @@ class RunDirectory {
     const std::string metrics = kept_rows("metrics.csv", kMetricsHeader, steps_done);
     const std::string timing = kept_rows("timing.csv", kTimingHeader, steps_done);
     const std::string layers = config_.probe_every > 0 ? kept_rows("layers.csv", kLayersHeader, steps_done) : "";
+    if (config_.probe_every > 0) require_layers(layers, steps_done);
     if (steps_done > 0) {
       const std::string path = (directory_ / "metrics.csv").string();
       for (const auto& loss : parse_csv(metrics, path).numbers("loss")) losses_.push_back(loss.value_or(std::nan("")));
       if (static_cast<int64_t>(losses_.size()) != steps_done) {
         throw IoError(str(path, ": has ", losses_.size(), " rows up to step ", steps_done, " of the checkpoint"));
-      }
-    }
-    if (config_.probe_every > 0) {
-      const std::string path = (directory_ / "layers.csv").string();
-      const auto rows = static_cast<int64_t>(parse_csv(layers, path).cells.size());
-      const int64_t wanted = steps_done / config_.probe_every * 2 * config_.layers;
-      if (rows != wanted) {
-        throw IoError(str(path, ": has ", rows, " rows up to step ", steps_done, " of the checkpoint, not ", wanted));
       }
     }
     std::error_code error;
@@ -197,6 +190,17 @@ class RunDirectory {
     metrics_ = rewritten("metrics.csv", metrics);
     timing_ = rewritten("timing.csv", timing);
     if (config_.probe_every > 0) layers_ = rewritten("layers.csv", layers);
+  }
+
+  // Every probed step up to the checkpoint has a row for every sub-layer.
+  void require_layers(const std::string& layers, int64_t steps_done) const {
+    const std::string path = (directory_ / "layers.csv").string();
+    const auto rows = static_cast<int64_t>(parse_csv(layers, path).cells.size());
+    const int64_t expected = steps_done / config_.probe_every * 2 * config_.layers;
+    if (rows != expected) {
+      throw IoError(str(path, ": has ", rows, " rows up to step ", steps_done, " of the checkpoint, not ", expected,
+                        "; --overwrite runs it again"));
+    }
   }
 
   // The old run goes only once the disk has proven to hold the new one's checkpoint.
@@ -334,14 +338,6 @@ TrainedRun load_trained_run(const fs::path& directory) {
   run.file = read_safetensors(path);
   run.config = resolve(parse_config(checkpoint_info(run.file, run.path).config, run.path, {}).settings);
   return run;
-}
-
-void check_memory(const Cost& cost) {
-  const double have = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
-  if (cost.memory > have) {
-    throw Error(str("this model needs ", bytes(cost.memory), " of memory; this machine has ", bytes(have),
-                    ". Smaller batch, context, width or layers, or a larger train.accumulate, need less"));
-  }
 }
 
 }  // namespace normlab

@@ -121,6 +121,14 @@ TEST_CASE("every placement and norm gives two whole rows a layer, with a gradien
   }
 }
 
+TEST_CASE("a probe drops nothing out, and a norm over the batch takes the probing batch's own statistics") {
+  ProbeRig plain({}), dropping({"model.dropout=0.5"});
+  CHECK(layers_row(0, dropping.probe.measure()[3]) == layers_row(0, plain.probe.measure()[3]));
+  // Under Post-Norm the stream past the first sub-layer leaves a norm: mean 0 and variance 1 in every channel.
+  ProbeRig whole({"model.norm=batchnorm", "model.placement=post"}, 4);
+  CHECK(whole.probe.measure()[1].stream_rms == Approx(1).epsilon(1e-3));
+}
+
 TEST_CASE("the memory of a probe counts a value and a gradient of every sub-layer's stream and branch") {
   const auto memory = [](int64_t layers) {
     return ProbeRig({str("model.layers=", layers), "model.context=64"}, 4).probe.memory();

@@ -159,7 +159,7 @@ TEST_CASE("attention: uniform where all scores are equal; entropy and largest lo
 
 TEST_CASE("gains of a sub-layer's norms, and how far an update moved its matrices") {
   ProbeRig rig({"model.placement=pre", "train.optimizer=sgd", "train.lr=0.5"});
-  for (int64_t j = 0; j < 16; ++j) rig.value("layers.0.ffn.norm_in.weight")[j] = j % 2 == 0 ? 1 : 3;
+  for (int64_t j = 0; j < 16; ++j) rig.value("layers.0.ffn.norm_in.weight")[j] = j % 2 == 0 ? 1 : 5;
   rig.probe.remember();
   const auto weights = [&] {
     const real* w = rig.value("layers.0.attention.out.weight");
@@ -175,10 +175,10 @@ TEST_CASE("gains of a sub-layer's norms, and how far an update moved its matrice
   CHECK(rows[0].update_out.value() > 0);
 
   ProbeRig still({"model.placement=pre"});
-  for (int64_t j = 0; j < 16; ++j) still.value("layers.0.ffn.norm_in.weight")[j] = j % 2 == 0 ? 1 : 3;
+  for (int64_t j = 0; j < 16; ++j) still.value("layers.0.ffn.norm_in.weight")[j] = j % 2 == 0 ? 1 : 5;
   const ProbeRow ffn = still.probe.measure()[1];
-  CHECK(ffn.gain_mean.value() == 2);
-  CHECK(ffn.gain_std.value() == 1);
+  CHECK(ffn.gain_mean.value() == 3);
+  CHECK(ffn.gain_std.value() == 2);
   CHECK(!ProbeRig({"model.norm=none"}).probe.measure()[0].gain_mean);
 }
 
