@@ -30,7 +30,7 @@ int command_bench(const Arguments& a) {
   for (const BenchGroup* group : groups) {
     const std::size_t first = rows.size();
     run_bench_group(*group, options, show);
-    print(bench_summary({rows.begin() + static_cast<std::ptrdiff_t>(first), rows.end()}));
+    if (group->alike) print(bench_summary({rows.begin() + static_cast<std::ptrdiff_t>(first), rows.end()}));
   }
   if (a.has("--peers")) run_bench_peers(options, show);
   if (!csv.empty()) write_file_atomically(csv, bench_csv(rows));

@@ -171,10 +171,10 @@ void run_bench_group(const BenchGroup& group, const BenchOptions& options,
 
 const std::vector<BenchGroup>& bench_groups() {
   static const std::vector<BenchGroup> groups = {
-      {"gemm", "matrix products of the layer shapes, of the FMA peak", gemm_measurements},
-      {"norms", "LayerNorm and RMSNorm rows, of the copy bandwidth", norm_measurements},
-      {"attention", "causal attention, counted on the exact triangle, of the FMA peak", attention_measurements},
-      {"elementwise", "exp, tanh, gelu, of the copy bandwidth", elementwise_measurements},
+      {"gemm", "matrix products of the layer shapes, of the FMA peak", gemm_measurements, true},
+      {"norms", "LayerNorm and RMSNorm rows, of the copy bandwidth", norm_measurements, true},
+      {"attention", "causal attention, counted on the exact triangle, of the FMA peak", attention_measurements, true},
+      {"elementwise", "exp, tanh, gelu, of the copy bandwidth", elementwise_measurements, true},
       {"step", "whole training steps, of the FMA peak", step_measurements},
       {"zoo", "steps of every placement and norm against pre-RMSNorm, composed norms against fused", zoo_measurements},
       {"depth", "time per layer at 12, 100 and 1000 layers, start-up", depth_measurements},

@@ -45,6 +45,7 @@ struct BenchGroup {
   std::string_view name;
   std::string_view summary;
   std::vector<Measurement> (*measurements)();
+  bool alike = false;  // its ratios are of one kind: a median and a worst over them mean something
 };
 const std::vector<BenchGroup>& bench_groups();
 // The groups named, or all; UsageError with the nearest name.
