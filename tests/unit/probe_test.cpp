@@ -4,6 +4,7 @@
 
 #include "../probe_rig.h"
 #include "../process.h"
+#include "../stopped_run.h"
 #include "core/parallel.h"
 #include "core/text.h"
 #include "lab/run.h"
@@ -21,18 +22,6 @@ double dot(const std::vector<double>& x, const std::vector<double>& y) {
 
 double cosine(const std::vector<double>& x, const std::vector<double>& y) {
   return dot(x, y) / std::sqrt(dot(x, x) * dot(y, y));
-}
-
-int stops_after = 0;
-
-RunOptions options(const ScratchDirectory& here, bool resume, int stop = 0) {
-  stops_after = stop;
-  RunOptions o;
-  o.out = here.path();
-  o.resume = resume;
-  o.quiet = true;
-  o.stop = [] { return stops_after > 0 && --stops_after == 0; };
-  return o;
 }
 
 }  // namespace
@@ -192,10 +181,10 @@ TEST_CASE("looking moves nothing: with probes a run writes the same bytes, for a
     probed.push_back("probe.every=6");
     const ScratchDirectory plain, one, three;
     set_threads(1);
-    train_run(small_run(variant), options(plain, false));
-    train_run(small_run(probed), options(one, false));
+    train_run(small_run(variant), stopping_after(plain, false));
+    train_run(small_run(probed), stopping_after(one, false));
     set_threads(3);
-    train_run(small_run(probed), options(three, false));
+    train_run(small_run(probed), stopping_after(three, false));
     set_threads(1);
     CHECK(read_file(one / "small/metrics.csv") == read_file(plain / "small/metrics.csv"));
     CHECK(!std::filesystem::exists(plain / "small/layers.csv"));
@@ -218,14 +207,14 @@ TEST_CASE("a probed run that is stopped and resumed ends with the straight run's
   set_threads(1);
   const ScratchDirectory straight, cut;
   const RunConfig config = small_run({"probe.every=3"});
-  train_run(config, options(straight, false));
-  train_run(config, options(cut, false, 7));
+  train_run(config, stopping_after(straight, false));
+  train_run(config, stopping_after(cut, false, 7));
   // A kill between the rows of a step and its checkpoint leaves rows that are written again.
   const std::string torn = read_file(cut / "small/layers.csv");
   const std::string last_row = torn.substr(torn.rfind('\n', torn.size() - 2) + 1);
   write_file_atomically(cut / "small/layers.csv", torn + "9" + last_row.substr(last_row.find(',')) + "9,0,atten");
-  train_run(config, options(cut, true, 6));
-  train_run(config, options(cut, true));
+  train_run(config, stopping_after(cut, true, 6));
+  train_run(config, stopping_after(cut, true));
   CHECK(read_file(cut / "small/layers.csv") == read_file(straight / "small/layers.csv"));
   CHECK(read_file(cut / "small/metrics.csv") == read_file(straight / "small/metrics.csv"));
 }
@@ -234,13 +223,13 @@ TEST_CASE("a resume that finds rows of the probed steps missing is refused, and 
   set_threads(1);
   const ScratchDirectory here;
   const RunConfig config = small_run({"probe.every=3"});
-  train_run(config, options(here, false, 7));
+  train_run(config, stopping_after(here, false, 7));
   const std::string rows = read_file(here / "small/layers.csv");
   const std::string cut = rows.substr(0, rows.rfind('\n', rows.size() - 2) + 1);
   write_file_atomically(here / "small/layers.csv", cut);
   std::string message;
   try {
-    train_run(config, options(here, true));
+    train_run(config, stopping_after(here, true));
   } catch (const IoError& error) {
     message = error.what();
   }

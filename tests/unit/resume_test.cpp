@@ -3,6 +3,7 @@
 
 #include "../process.h"
 #include "../small_run.h"
+#include "../stopped_run.h"
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "core/text.h"
@@ -12,17 +13,9 @@ using namespace normlab;
 
 namespace {
 
-int stops_after = 0;  // steps until the next stop; 0 = never
-
 RunOptions options(const ScratchDirectory& here, bool resume, int stop = 0) {
   set_threads(1);
-  stops_after = stop;
-  RunOptions o;
-  o.out = here.path();
-  o.resume = resume;
-  o.quiet = true;
-  o.stop = [] { return stops_after > 0 && --stops_after == 0; };
-  return o;
+  return stopping_after(here, resume, stop);
 }
 
 RunConfig with(const std::vector<std::string>& sets, const std::vector<std::string>& more = {}) {

@@ -7,6 +7,7 @@
 
 #include "../process.h"
 #include "../small_run.h"
+#include "../stopped_run.h"
 #include "core/json.h"
 #include "core/parallel.h"
 #include "core/text.h"
@@ -20,16 +21,8 @@ using namespace normlab;
 
 namespace {
 
-int stops_after = 0;  // steps until the next stop; 0 = never
-
 void run(const ScratchDirectory& here, const std::vector<std::string>& sets, int stop = 0, bool resume = false) {
-  stops_after = stop;
-  RunOptions o;
-  o.out = here.path();
-  o.resume = resume;
-  o.quiet = true;
-  o.stop = [] { return stops_after > 0 && --stops_after == 0; };
-  train_run(small_run(sets), o);
+  train_run(small_run(sets), stopping_after(here, resume, stop));
 }
 
 std::string file(const ScratchDirectory& here, const char* name) { return read_file(here / str("small/", name)); }
