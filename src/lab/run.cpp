@@ -12,6 +12,7 @@
 #include "kernels/kernels.h"
 #include "lab/probe.h"
 #include "lab/progress.h"
+#include "lab/row_file.h"
 #include "report/csv.h"
 #include "train/combinations.h"
 
@@ -42,7 +43,10 @@ class RunDirectory {
         options_(options),
         directory_(options.out / config.name),
         corpus_(load_corpus(data_config(config), config.context)),
-        batches_(corpus_, static_cast<uint64_t>(config.seed), config.context) {}
+        batches_(corpus_, static_cast<uint64_t>(config.seed), config.context),
+        metrics_(directory_ / "metrics.csv", kMetricsHeader),
+        timing_(directory_ / "timing.csv", kTimingHeader),
+        layers_(directory_ / "layers.csv", kLayersHeader) {}
 
   RunOutcome run() {
     if (fs::is_directory(directory_)) lock_.emplace(directory_);
@@ -53,7 +57,7 @@ class RunDirectory {
     Trainer trainer(model, train_config(config_), &batches_, static_cast<uint64_t>(config_.seed));
     if (options_.resume) continue_from_checkpoint(trainer);
     if (const auto done = finished_before(trainer.steps_done())) return *done;
-    open_files(trainer, trainer.steps_done());
+    open_files(trainer);
     train(trainer);
     return finish(trainer);
   }
@@ -117,6 +121,14 @@ class RunDirectory {
                            info.kernels, "': results would match neither; set NORMLAB_KERNELS=", info.kernels));
     }
     load_checkpoint(file, path.string(), trainer);
+    metrics_.keep(info.step);
+    metrics_.require(info.metrics, info.step);
+    timing_.keep(info.step);
+    for (const auto& loss : parse_csv(metrics_.kept(), (directory_ / "metrics.csv").string()).numbers("loss"))
+      losses_.push_back(loss.value_or(std::nan("")));
+    if (config_.probe_every == 0) return;
+    layers_.keep(info.step);
+    layers_.require(info.layers, info.step);
   }
 
   // A resume of a run that ended before: its result as it stands. A run that diverged ended too, one row after its last
@@ -159,19 +171,7 @@ class RunDirectory {
     }
   }
 
-  void open_files(const Trainer& trainer, int64_t steps_done) {
-    // First all that can be refused, then the writing.
-    const std::string metrics = kept_rows("metrics.csv", kMetricsHeader, steps_done);
-    const std::string timing = kept_rows("timing.csv", kTimingHeader, steps_done);
-    const std::string layers = config_.probe_every > 0 ? kept_rows("layers.csv", kLayersHeader, steps_done) : "";
-    if (config_.probe_every > 0) require_layers(layers, steps_done);
-    if (steps_done > 0) {
-      const std::string path = (directory_ / "metrics.csv").string();
-      for (const auto& loss : parse_csv(metrics, path).numbers("loss")) losses_.push_back(loss.value_or(std::nan("")));
-      if (static_cast<int64_t>(losses_.size()) != steps_done) {
-        throw IoError(str(path, ": has ", losses_.size(), " rows up to step ", steps_done, " of the checkpoint"));
-      }
-    }
+  void open_files(const Trainer& trainer) {
     std::error_code error;
     fs::create_directories(directory_, error);
     if (error) throw IoError(str(directory_.string(), ": cannot create directory: ", error.message()));
@@ -187,41 +187,15 @@ class RunDirectory {
     }
     fs::remove(directory_ / "summary.json", error);
     write_file_atomically(directory_ / "config.toml", dump(config_));
-    metrics_ = rewritten("metrics.csv", metrics);
-    timing_ = rewritten("timing.csv", timing);
-    if (config_.probe_every > 0) layers_ = rewritten("layers.csv", layers);
-  }
-
-  // Every probed step up to the checkpoint has a row for every sub-layer.
-  void require_layers(const std::string& layers, int64_t steps_done) const {
-    const std::string path = (directory_ / "layers.csv").string();
-    const auto rows = static_cast<int64_t>(parse_csv(layers, path).cells.size());
-    const int64_t expected = steps_done / config_.probe_every * 2 * config_.layers;
-    if (rows != expected) {
-      throw IoError(str(path, ": has ", rows, " rows up to step ", steps_done, " of the checkpoint, not ", expected,
-                        "; --overwrite runs it again"));
-    }
+    metrics_.open();
+    timing_.open();
+    if (config_.probe_every > 0) layers_.open();
   }
 
   // The old run goes only once the disk has proven to hold the new one's checkpoint.
   void require_space(const Trainer& trainer) const {
     const int64_t elements = trainer.params().total() * (1 + train_config(config_).optimizer->states);
     reserve_space(directory_ / "space.tmp", elements * static_cast<int64_t>(sizeof(float)));
-  }
-
-  // The header and the rows up to the checkpoint; what a killed run wrote after it is written again.
-  std::string kept_rows(const char* name, const char* header, int64_t steps_done) const {
-    const fs::path path = directory_ / name;
-    const std::string kept =
-        options_.resume && fs::exists(path) ? cut_rows_after(read_file(path), steps_done, path.string()) : "";
-    if (kept.empty()) return header;
-    if (kept.rfind(header, 0) != 0) throw IoError(str(path.string(), ":1: the columns are not those of this version"));
-    return kept;
-  }
-
-  LineFile rewritten(const char* name, const std::string& content) const {
-    write_file_atomically(directory_ / name, content);
-    return LineFile(directory_ / name);
   }
 
   void train(Trainer& trainer) {
@@ -243,6 +217,7 @@ class RunDirectory {
       std::optional<double> validation;
       if (trouble_.empty() && config_.eval_every > 0 && step.step % config_.eval_every == 0)
         validation = evaluate(trainer);
+      if (!trouble_.empty()) save(trainer);  // which ends before this row
       metrics_.append(csv_row(step.step, step.tokens, step.lr, step.loss, validation, step.grad_norm, step.param_norm,
                               step.update_norm));
       const double speed = static_cast<double>(step.tokens - tokens_before) / seconds;
@@ -255,12 +230,15 @@ class RunDirectory {
       if (config_.checkpoint_every > 0 && step.step % config_.checkpoint_every == 0 && step.step < config_.steps)
         save(trainer);
     }
-    save(trainer);
+    if (trouble_.empty()) save(trainer);
     if (trainer.steps_done() >= config_.steps) interrupted_ = false;  // the signal came during the last step
   }
 
   void save(Trainer& trainer) const {
-    save_checkpoint(directory_ / "checkpoint.safetensors", trainer, dump(config_), corpus_.digest());
+    CheckpointInfo about;
+    about.config = dump(config_), about.data = corpus_.digest();
+    about.metrics = metrics_.digest(), about.layers = layers_.digest();
+    save_checkpoint(directory_ / "checkpoint.safetensors", trainer, about);
   }
 
   std::optional<double> evaluate(Trainer& trainer) const {
@@ -317,7 +295,7 @@ class RunDirectory {
   Corpus corpus_;
   Batches batches_;
   std::optional<DirectoryLock> lock_;
-  LineFile metrics_, timing_, layers_;
+  RowFile metrics_, timing_, layers_;
   std::vector<double> losses_;
   std::string trouble_;
   bool interrupted_ = false;

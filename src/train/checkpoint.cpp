@@ -29,11 +29,12 @@ int64_t counter(const SafetensorsFile& file, const std::string& path, const std:
 
 }  // namespace
 
-void save_checkpoint(const std::filesystem::path& path, Trainer& trainer, const std::string& config,
-                     const std::string& data) {
+void save_checkpoint(const std::filesystem::path& path, Trainer& trainer, const CheckpointInfo& about) {
   const ParamStore& store = trainer.params();
-  SafetensorsFile file = weights(store, config);
-  file.metadata["data"] = data;
+  SafetensorsFile file = weights(store, about.config);
+  file.metadata["data"] = about.data;
+  file.metadata["metrics"] = about.metrics;
+  file.metadata["layers"] = about.layers;
   file.metadata["kernels"] = kernels().name;
   file.metadata["step"] = std::to_string(trainer.steps_done());
   file.metadata["tokens"] = std::to_string(trainer.tokens_seen());
@@ -56,7 +57,8 @@ CheckpointInfo checkpoint_info(const SafetensorsFile& file, const std::string& p
   const auto config = file.metadata.find("config");
   if (config == file.metadata.end()) throw IoError(str(path, ": not a checkpoint of a run: 'config' is missing"));
   info.config = config->second;
-  for (const auto& [key, to] : {std::pair("data", &info.data), std::pair("kernels", &info.kernels)}) {
+  for (const auto& [key, to] : {std::pair("data", &info.data), std::pair("kernels", &info.kernels),
+                                std::pair("metrics", &info.metrics), std::pair("layers", &info.layers)}) {
     if (const auto at = file.metadata.find(key); at != file.metadata.end()) *to = at->second;
   }
   return info;

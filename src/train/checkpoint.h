@@ -16,10 +16,12 @@ struct CheckpointInfo {
   std::string config;   // the resolved config, as TOML
   std::string data;     // digest of the corpus
   std::string kernels;  // name of the kernel set
+  std::string metrics;  // digest of the rows of metrics.csv up to the step
+  std::string layers;   // the same of layers.csv
 };
 
-void save_checkpoint(const std::filesystem::path& path, Trainer& trainer, const std::string& config,
-                     const std::string& data);
+// Step, tokens and kernels are those of the trainer, whatever `about` says.
+void save_checkpoint(const std::filesystem::path& path, Trainer& trainer, const CheckpointInfo& about);
 
 // What a checkpoint says of itself, and the whole file for loading.
 CheckpointInfo checkpoint_info(const SafetensorsFile& file, const std::string& path);

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "core/digest.h"
 #include "core/files.h"
 #include "core/json.h"
 #include "core/text.h"
@@ -19,17 +20,6 @@ constexpr std::string_view kFormat = "normlab";  // of a file written here; one 
 constexpr std::string_view kMark = "\"checksum\":\"";
 
 static_assert(std::endian::native == std::endian::little, "safetensors are written as they lie in memory");
-
-std::string hex(uint64_t value) {
-  std::string out(16, '0');
-  for (std::size_t i = 16; i-- > 0; value >>= 4) out[i] = "0123456789abcdef"[value & 15];
-  return out;
-}
-
-uint64_t fnv(std::string_view data, uint64_t hash = 14695981039346656037ull) {
-  for (const char c : data) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
-  return hash;
-}
 
 // The values' bytes as fp32: where they lie, or in the double build from a copy that `held` keeps.
 std::string_view as_fp32(const real* values, int64_t count, std::vector<std::string>& held) {
@@ -79,8 +69,8 @@ void write_safetensors(const std::filesystem::path& path, const SafetensorsFile&
   }
   std::string text = dump_json(header);
   text.append((8 - text.size() % 8) % 8, ' ');  // the data start stays aligned
-  uint64_t sum = fnv(text);
-  for (const std::string_view piece : pieces) sum = fnv(piece, sum);  // the first two are still empty
+  uint64_t sum = fnv1a(text);
+  for (const std::string_view piece : pieces) sum = fnv1a(piece, sum);  // the first two are still empty
   text.replace(text.find(str(kMark, kZeros)) + kMark.size(), kZeros.size(), hex(sum));
   const uint64_t size = text.size();
   pieces[0] = {reinterpret_cast<const char*>(&size), sizeof size};
@@ -154,7 +144,7 @@ SafetensorsFile parse_safetensors(std::string_view content, const std::string& n
     const std::size_t at = text.find(str(kMark, sum->second));
     if (at == std::string::npos || sum->second.size() != kZeros.size()) fail("damaged: unreadable checksum");
     text.replace(at + kMark.size(), kZeros.size(), kZeros);
-    if (hex(fnv(data, fnv(text))) != sum->second) fail("damaged: the checksum does not hold");
+    if (hex(fnv1a(data, fnv1a(text))) != sum->second) fail("damaged: the checksum does not hold");
     file.metadata.erase(sum);
   }
   return file;

@@ -18,6 +18,12 @@ Trainer& small_trainer() {
   return trainer;
 }
 
+CheckpointInfo about_small_run() {
+  CheckpointInfo about;
+  about.config = "config", about.data = "data";
+  return about;
+}
+
 void read_checkpoint(const std::string& bytes) {
   const SafetensorsFile file = parse_safetensors(bytes, "c");
   load_checkpoint(file, "c", small_trainer());
@@ -36,7 +42,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 TEST_CASE("the checkpoint reader answers any bytes with a trainer that goes on or a typed error") {
   const ScratchDirectory here;
   small_trainer().step();
-  save_checkpoint(here / "c", small_trainer(), "config", "data");
+  save_checkpoint(here / "c", small_trainer(), about_small_run());
   const std::string sealed = read_file(here / "c");
   // Without the checksum, which no mutation survives; equal lengths, because the header's size stands before it.
   const std::string open =
@@ -48,7 +54,7 @@ TEST_CASE("the checkpoint reader answers any bytes with a trainer that goes on o
 
 TEST_CASE("a checkpoint whose counters no run can reach is refused, not counted on past the largest integer") {
   const ScratchDirectory here;
-  save_checkpoint(here / "c", small_trainer(), "config", "data");
+  save_checkpoint(here / "c", small_trainer(), about_small_run());
   for (const char* key : {"step", "tokens"}) {
     SafetensorsFile file = read_safetensors(here / "c");
     file.metadata[key] = "9223372036854775807";

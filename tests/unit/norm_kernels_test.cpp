@@ -125,7 +125,7 @@ TEST_CASE("norms may miss gain and bias, work in place, and pass dx over dy", "[
   }
 }
 
-TEST_CASE("NUM-01: a large mean costs no digit of the variance", "[kernels][norm]") {
+TEST_CASE("a large mean costs no digit of the variance", "[kernels][norm]") {
   const std::vector<double> quarter{-1.34164, -0.44721, 0.44721, 1.34164};
   for (const KernelTable* table : runnable_tables()) {
     check_close(norm(*table, {10001, 10002, 10003, 10004}, 1e-5, true).y, quarter, 1e-5);
@@ -144,7 +144,7 @@ TEST_CASE("NUM-01: a large mean costs no digit of the variance", "[kernels][norm
   }
 }
 
-TEST_CASE("NUM-02: a constant row becomes the bias exactly, a row of zeros 0", "[kernels][norm]") {
+TEST_CASE("a constant row becomes the bias exactly, a row of zeros 0", "[kernels][norm]") {
   for (const KernelTable* table : runnable_tables())
     for (std::size_t d : {std::size_t(1), std::size_t(3), std::size_t(33), std::size_t(64), std::size_t(256)}) {
       CAPTURE(table->name, d);
@@ -155,7 +155,7 @@ TEST_CASE("NUM-02: a constant row becomes the bias exactly, a row of zeros 0", "
     }
 }
 
-TEST_CASE("NUM-04: squares and differences that overflow a float give no NaN and no silent zero", "[kernels][norm]") {
+TEST_CASE("squares and differences that overflow a float give no NaN and no silent zero", "[kernels][norm]") {
   const real most = real(3.4e38);
   for (const KernelTable* table : runnable_tables()) {
     CAPTURE(table->name);
@@ -171,7 +171,7 @@ TEST_CASE("NUM-04: squares and differences that overflow a float give no NaN and
   }
 }
 
-TEST_CASE("NUM-06 and NUM-07: eps stands inside the root", "[kernels][norm]") {
+TEST_CASE("eps stands inside the root", "[kernels][norm]") {
   for (const KernelTable* table : runnable_tables()) {
     check_close(norm(*table, {real(0.001), real(-0.001)}, 1e-5, true).y, {0.30151, -0.30151}, 1e-5);
     const std::pair<double, double> cases[] = {
@@ -182,7 +182,7 @@ TEST_CASE("NUM-06 and NUM-07: eps stands inside the root", "[kernels][norm]") {
   }
 }
 
-TEST_CASE("NUM-08: the gradient of a constant row is finite and right", "[kernels][norm]") {
+TEST_CASE("the gradient of a constant row is finite and right", "[kernels][norm]") {
   for (const KernelTable* table : runnable_tables()) {
     std::vector<real> dgain, dbias;
     check_close(gradient(*table, {5, 5, 5, 5}, {1, 0, 0, 0}, 1e-5, true, &dgain, &dbias),
@@ -192,7 +192,7 @@ TEST_CASE("NUM-08: the gradient of a constant row is finite and right", "[kernel
   }
 }
 
-TEST_CASE("NUM-10: one feature gives the bias exactly, whatever the gain", "[kernels][norm]") {
+TEST_CASE("one feature gives the bias exactly, whatever the gain", "[kernels][norm]") {
   const real gain = real(1e10), bias = -1;
   for (const KernelTable* table : runnable_tables()) {
     CHECK(norm(*table, {-3}, 0.1, true, &gain, &bias).y == std::vector<real>{-1});
@@ -206,7 +206,7 @@ TEST_CASE("NUM-10: one feature gives the bias exactly, whatever the gain", "[ker
   }
 }
 
-TEST_CASE("NUM-16: the mean of the gradient is taken out once", "[kernels][norm]") {
+TEST_CASE("the mean of the gradient is taken out once", "[kernels][norm]") {
   for (const KernelTable* table : runnable_tables()) {
     check_close(gradient(*table, {1, 2, 3, 4}, {1, 1, 0, 0}, 1e-5, true), {-0.08944, 0.26833, -0.26833, 0.08944}, 1e-5);
     check_close(gradient(*table, {1, 2, 3, 4}, {1, 1, 1, 1}, 1e-5, true), {0, 0, 0, 0}, 1e-6);

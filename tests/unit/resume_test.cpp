@@ -136,20 +136,40 @@ TEST_CASE("what a killed run wrote after its checkpoint, and half a line, is cut
   CHECK(wanted.at("metrics.csv").rfind(stopped, 0) == 0);
 }
 
-TEST_CASE("metrics that lack rows before the checkpoint are refused, not continued with a gap") {
+TEST_CASE("metrics that lack rows before the checkpoint, or whose rows were edited, are refused, not continued") {
   const ScratchDirectory here;
   train_run(with({}), options(here, false, 12));
   const std::string metrics = read_file(here / "small/metrics.csv");
-  here.write("small/metrics.csv", metrics.substr(0, metrics.find("\n9,") + 1));
-  const std::string message = error_of(with({}), options(here, true), 1);
-  CHECK(message == (here / "small/metrics.csv").string() + ": has 8 rows up to step 12 of the checkpoint");
-  here.write("small/metrics.csv", "step,loss\nseven,1\n");
-  CHECK(error_of(with({}), options(here, true), 1) ==
+  const std::string refused = (here / "small/metrics.csv").string() +
+                              ": the rows up to step 12 of the checkpoint are not those the run wrote: edited, or some "
+                              "are missing; --overwrite runs it again";
+  const auto message = [&](const std::string& content) {
+    here.write("small/metrics.csv", content);
+    return error_of(with({}), options(here, true), 1);
+  };
+  CHECK(message(metrics.substr(0, metrics.find("\n9,") + 1)) == refused);
+  CHECK(message("") == refused);
+  std::string edited = metrics;
+  char& digit = edited[edited.find("\n9,") - 1];
+  digit = digit == '3' ? '4' : '3';
+  CHECK(message(edited) == refused);
+  CHECK(message("step,loss\nseven,1\n") ==
         (here / "small/metrics.csv").string() + ":2: the first column is 'seven', not a step");
-  here.write("small/metrics.csv", "step,loss\n1,1\n");
-  CHECK(error_of(with({}), options(here, true), 1) ==
+  CHECK(message("step,loss\n1,1\n") ==
         (here / "small/metrics.csv").string() + ":1: the columns are not those of this version");
   CHECK(std::filesystem::exists(here / "small/summary.json"));
+  here.write("small/metrics.csv", metrics);
+  CHECK_NOTHROW(train_run(with({}), options(here, true)));
+}
+
+TEST_CASE("a finished run whose rows were edited is not passed off as done") {
+  const ScratchDirectory here;
+  train_run(with({}), options(here, false));
+  std::string metrics = read_file(here / "small/metrics.csv");
+  char& digit = metrics[metrics.find("\n5,") - 1];
+  digit = digit == '3' ? '4' : '3';
+  here.write("small/metrics.csv", metrics);
+  CHECK(error_of(with({}), options(here, true), 1).find("are not those the run wrote") != std::string::npos);
 }
 
 TEST_CASE("a resume under another configuration is refused with the key and both values") {
