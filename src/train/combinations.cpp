@@ -37,13 +37,16 @@ void check_combinations(const RunConfig& c, const std::map<std::string, std::str
   if (norm.reach == Reach::batch && c.slots > 1) {
     complain("train.slots", str("norm '", c.norm, "' needs the whole batch in one slot; leave 'train.slots' at 0"));
   }
-  for (const OptionSpec& spec : norm.options) {
-    const auto value = static_cast<int64_t>(c.norm_options.at(std::string(spec.name)));
-    if (spec.divides_width && c.width % value != 0) {
-      complain(str("norm.", spec.name),
-               str("'norm.", spec.name, "' (", value, ") must divide 'model.width' (", c.width, ")"));
+  const auto require_divisors = [&](const NormDef& def, int64_t width, std::string_view of) {
+    for (const OptionSpec& spec : def.options) {
+      const auto value = static_cast<int64_t>(c.norm_options.at(std::string(spec.name)));
+      if (spec.divides_width && width % value != 0)
+        complain(str("norm.", spec.name), str("'norm.", spec.name, "' (", value, ") must divide ", of));
     }
-  }
+  };
+  require_divisors(norm, c.width, str("'model.width' (", c.width, ")"));
+  require_divisors(*find_norm(c.qk_norm), c.width / c.heads,
+                   str("the width of a head (", c.width / c.heads, "), as 'model.qk_norm' is '", c.qk_norm, "'"));
   if (c.norm_statistics == "bf16" && c.precision != "bf16")
     complain("norm.statistics", "'norm.statistics' = \"bf16\" needs 'run.precision' = \"bf16\"");
   if (c.min_lr > c.lr)

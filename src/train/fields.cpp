@@ -48,10 +48,13 @@ class List {
   void text(std::string key, std::string& value, std::vector<std::string> choices, std::string help) {
     out.push_back({std::move(key), std::move(help), &value, 0, 0, std::move(choices), false, false, false});
   }
+  // Norms of one model that name an option alike share it.
   void options(std::string_view section, Options& values, const std::vector<OptionSpec>& specs) {
     for (const OptionSpec& spec : specs) {
+      const std::string key = str(section, ".", spec.name);
+      if (std::any_of(out.begin(), out.end(), [&](const Field& f) { return f.key == key; })) continue;
       const auto at = values.try_emplace(std::string(spec.name), spec.standard).first;
-      out.push_back({str(section, ".", spec.name),
+      out.push_back({key,
                      std::string(spec.help),
                      &at->second,
                      spec.min,
@@ -104,7 +107,8 @@ std::vector<Field> fields(RunConfig& c) {
            "use the fused kernel where the norm has one; false = its definition from ordinary ops");
   f.text("norm.statistics", c.norm_statistics, {"fp32", "bf16"},
          "of norms under precision bf16; bf16 shows the harm of rounding them too");
-  if (const NormDef* norm = find_norm(c.norm)) f.options("norm", c.norm_options, norm->options);
+  for (const std::string& name : {c.norm, c.qk_norm})
+    if (const NormDef* norm = find_norm(name)) f.options("norm", c.norm_options, norm->options);
   if (const Placement* placement = find_placement(c.placement))
     f.options("placement", c.placement_options, placement->options);
 

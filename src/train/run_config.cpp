@@ -181,8 +181,8 @@ ConfigFile read_config(const std::filesystem::path& path, const std::vector<std:
 
 RunConfig resolve(const std::vector<Setting>& settings) {
   RunConfig c;
-  // Norm and placement first: they decide which options exist.
-  for (const char* key : {"model.norm", "model.placement"}) {
+  // Norms and placement first: they decide which options exist.
+  for (const char* key : {"model.norm", "model.qk_norm", "model.placement"}) {
     const std::vector<Field> list = fields(c);
     const Field& field = *std::find_if(list.begin(), list.end(), [&](const Field& f) { return f.key == key; });
     for (const Setting& s : settings) {
@@ -264,12 +264,12 @@ ModelConfig model_config(const RunConfig& c, int64_t vocabulary) {
   m.layers = c.layers, m.width = c.width, m.heads = c.heads, m.kv_heads = c.kv_heads;
   m.ffn_width = c.ffn_width, m.context = c.context, m.vocabulary = vocabulary;
   m.ffn = ffns.at(c.activation), m.position = positions.at(c.position), m.final_norm = finals.at(c.final_norm);
-  const auto choice = [&](const std::string& name, const Options& options) {
-    const NormDef* def = find_norm(name);
-    return NormChoice{def, c.norm_eps, c.norm_affine, c.norm_fused, c.norm_statistics == "bf16", options};
+  const auto choice = [&](const std::string& name) {
+    return NormChoice{find_norm(name), c.norm_eps, c.norm_affine, c.norm_fused, c.norm_statistics == "bf16",
+                      c.norm_options};
   };
-  m.norm = choice(c.norm, c.norm_options);
-  if (c.qk_norm != "none") m.qk_norm = choice(c.qk_norm, c.qk_norm == c.norm ? c.norm_options : Options{});
+  m.norm = choice(c.norm);
+  if (c.qk_norm != "none") m.qk_norm = choice(c.qk_norm);
   m.precision = c.precision == "bf16" ? Precision::bf16 : Precision::fp32;
   m.placement = find_placement(c.placement);
   m.placement_options = c.placement_options;

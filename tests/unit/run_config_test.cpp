@@ -140,6 +140,16 @@ TEST_CASE("an option of another norm or placement is refused with its owner") {
   CHECK(error_of("[model]\nnorm = \"groupnorm\"\n[norm]\ngroups = 2\n") == "no error");
 }
 
+TEST_CASE("an option belongs to every norm of the model that reads it, QK norms too") {
+  const RunConfig c = config_of("[model]\nwidth = 24\nheads = 4\nqk_norm = \"groupnorm\"\n[norm]\ngroups = 3\n");
+  CHECK(model_config(c, 10).qk_norm.options.at("groups") == 3);
+  CHECK(config_of("[model]\nqk_norm = \"groupnorm\"\n").norm_options.at("groups") == 4);
+  CHECK(error_of("[model]\nwidth = 24\nheads = 4\nqk_norm = \"groupnorm\"\n[norm]\ngroups = 4\n") ==
+        "c.toml:6:1: 'norm.groups' (4) must divide the width of a head (6), as 'model.qk_norm' is 'groupnorm'");
+  CHECK(error_of("[model]\nwidth = 24\nheads = 4\nqk_norm = \"groupnorm\"\n") ==
+        "c.toml:4:1: 'norm.groups' (4) must divide the width of a head (6), as 'model.qk_norm' is 'groupnorm'");
+}
+
 TEST_CASE("integers, floats and switches accept exactly what they say") {
   CHECK(config_of("[train]\nlr = 1\n").lr == 1);  // an integer is a number
   CHECK(error_of("[model]\nlayers = 2.0\n") == "c.toml:2:1: 'model.layers' must be an integer, not 2.0");
