@@ -5,9 +5,9 @@
 #include "app/commands.h"
 #include "core/text.h"
 #include "kernels/kernels.h"
+#include "lab/run.h"
 #include "lab/sweep.h"
 #include "normlab/error.h"
-#include "train/combinations.h"
 
 namespace normlab {
 
@@ -74,8 +74,7 @@ void print_check(const RunConfig& config) {
             grouped(static_cast<int64_t>(cost.flops_per_token)), " forward and backward\n# FLOPs per step  ",
             fixed(cost.flops_per_token * tokens / 1e9, 3), " G for ", grouped(static_cast<int64_t>(tokens)),
             " tokens\n"));
-  for (const std::string& warning : config_warnings(config)) print(str("# warning: ", warning, "\n"));
-  for (const std::string& warning : model_warnings(model)) print(str("# warning: ", warning, "\n"));
+  for (const std::string& warning : warnings(config, model)) print(str("# warning: ", warning, "\n"));
 }
 
 std::string options_text(const std::vector<OptionSpec>& options, std::string_view section) {

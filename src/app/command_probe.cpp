@@ -7,6 +7,7 @@
 #include "core/files.h"
 #include "core/text.h"
 #include "lab/probe.h"
+#include "lab/progress.h"
 #include "lab/run.h"
 #include "normlab/error.h"
 
@@ -38,6 +39,7 @@ int command_probe(const Arguments& a) {
     throw UsageError(str(directory.string(), " holds a run; choose another --out or run.name"));
   const Corpus corpus = load_corpus(data_config(config), config.context);
   const ModelConfig model = model_config(config, corpus.vocabulary());
+  for (const std::string& text : warnings(config, model)) message("warning", text.c_str());
   const auto seed = static_cast<uint64_t>(config.seed);
   ParamStore store;
   Probe probe(model, store, corpus, seed, Probe::sequences_for(model, config.batch));

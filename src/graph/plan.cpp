@@ -2,6 +2,7 @@
 // i, its backward tick 2N - 1 - i. Intervals that do not overlap share memory.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "normlab/graph.h"
@@ -17,45 +18,53 @@ struct Interval {
   int64_t* offset;
 };
 
-// Free memory by offset, neighbours joined; best fit.
+// Free memory by offset, neighbours joined, and by size; best fit, the lowest of several.
 class FreeList {
  public:
   int64_t take(int64_t size) {
-    auto best = free_.end();
-    for (auto it = free_.begin(); it != free_.end(); ++it) {
-      if (it->second >= size && (best == free_.end() || it->second < best->second)) best = it;
-    }
-    if (best != free_.end()) {
-      const int64_t offset = best->first, rest = best->second - size;
-      free_.erase(best);
-      if (rest > 0) free_.emplace(offset + size, rest);
+    if (const auto best = by_size_.lower_bound({size, 0}); best != by_size_.end()) {
+      const auto [whole, offset] = *best;
+      remove(offset, whole);
+      if (whole > size) add(offset + size, whole - size);
       return offset;
     }
     // Nothing fits: grow, starting inside a free block at the end if there is one.
     int64_t offset = end_;
-    if (!free_.empty()) {
-      const auto last = std::prev(free_.end());
-      if (last->first + last->second == end_) offset = last->first, free_.erase(last);
+    if (!by_offset_.empty()) {
+      const auto [last, room] = *by_offset_.rbegin();
+      if (last + room == end_) offset = last, remove(last, room);
     }
     end_ = offset + size;
     return offset;
   }
 
   void give(int64_t offset, int64_t size) {
-    auto [at, inserted] = free_.emplace(offset, size);
-    (void)inserted;
-    const auto next = std::next(at);
-    if (next != free_.end() && at->first + at->second == next->first) at->second += next->second, free_.erase(next);
-    if (at != free_.begin()) {
-      const auto before = std::prev(at);
-      if (before->first + before->second == at->first) before->second += at->second, free_.erase(at);
+    const auto next = by_offset_.lower_bound(offset);
+    if (next != by_offset_.begin()) {
+      const auto [before, room] = *std::prev(next);
+      if (before + room == offset) remove(before, room), offset = before, size += room;
     }
+    if (next != by_offset_.end()) {
+      const auto [after, room] = *next;
+      if (offset + size == after) remove(after, room), size += room;
+    }
+    add(offset, size);
   }
 
   int64_t end() const { return end_; }
 
  private:
-  std::map<int64_t, int64_t> free_;
+  void add(int64_t offset, int64_t size) {
+    by_offset_.emplace(offset, size);
+    by_size_.emplace(size, offset);
+  }
+  void remove(int64_t offset, int64_t size) {
+    by_offset_.erase(offset);
+    by_size_.erase({size, offset});
+  }
+
+  std::map<int64_t, int64_t> by_offset_;
+  std::set<std::pair<int64_t, int64_t>> by_size_;
   int64_t end_ = 0;
 };
 

@@ -93,13 +93,7 @@ class RunDirectory {
 
   void warn(const ModelConfig& model) const {
     if (options_.quiet) return;
-    for (const std::string& text : config_warnings(config_)) message("warning", text.c_str());
-    for (const std::string& text : model_warnings(model)) message("warning", text.c_str());
-    if (config_.warmup >= config_.steps) {
-      message("warning", str("warmup (", config_.warmup, ") covers the whole run (", config_.steps,
-                             " steps); the rate never reaches lr")
-                             .c_str());
-    }
+    for (const std::string& text : warnings(config_, model)) message("warning", text.c_str());
   }
 
   void continue_from_checkpoint(Trainer& trainer) {
@@ -304,6 +298,12 @@ class RunDirectory {
 };
 
 }  // namespace
+
+std::vector<std::string> warnings(const RunConfig& config, const ModelConfig& model) {
+  std::vector<std::string> out = config_warnings(config);
+  for (std::string& text : model_warnings(model)) out.push_back(std::move(text));
+  return out;
+}
 
 RunOutcome train_run(const RunConfig& config, const RunOptions& options) { return RunDirectory(config, options).run(); }
 

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "lab/verdict.h"
 #include "train/checkpoint.h"
@@ -37,12 +38,15 @@ struct TrainedRun {
 };
 TrainedRun load_trained_run(const std::filesystem::path& directory);
 
+// What a person should know before training: settings without effect, norms that see the future, gains of an init.
+std::vector<std::string> warnings(const RunConfig& config, const ModelConfig& model);
+
 // Refuses a model that this machine's memory cannot hold, before any is taken.
 void check_memory(const Cost& cost);
 
 // The files of a run directory: all that a run writes, and what --overwrite replaces.
-inline constexpr const char* kRunFiles[] = {"config.toml", "metrics.csv", "timing.csv", "summary.json",
-                                            "checkpoint.safetensors", "layers.csv"};
+inline constexpr const char* kRunFiles[] = {
+    "config.toml", "metrics.csv", "timing.csv", "summary.json", "checkpoint.safetensors", "layers.csv"};
 
 extern const char kVersion[];
 

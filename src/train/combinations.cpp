@@ -106,6 +106,9 @@ std::vector<std::string> config_warnings(const RunConfig& c) {
   unread("eval.every", c.data.validation > 0, c.eval_every == standard.eval_every, "a run without validation data");
   unread("model.norm", c.placement != "none" || c.final_norm == "on", c.norm == "none",
          "placement 'none' without a final norm");
+  if (c.warmup >= c.steps) {
+    out.push_back(str("warmup (", c.warmup, ") covers the whole run (", c.steps, " steps); the rate never reaches lr"));
+  }
   return out;
 }
 

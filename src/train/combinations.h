@@ -13,7 +13,7 @@ namespace normlab {
 void check_combinations(const RunConfig& config, const std::map<std::string, std::string>& where);
 
 // Settings other than the default that are allowed beside the others (so that a sweep can vary those), but have no
-// effect.
+// effect; a warmup as long as the run.
 std::vector<std::string> config_warnings(const RunConfig& config);
 
 }  // namespace normlab

@@ -13,7 +13,8 @@ namespace {
 constexpr int64_t kMostSlots =
     4;  // by default: more cost memory traffic for the gradients, fewer leave processors idle
 
-constexpr double kProgram = 12 << 20;  // bytes: what a process of this program takes before it has a model
+// Bytes, measured: what a process of this program takes before it has a model, and the graph itself.
+constexpr double kProgram = 12 << 20, kPerOp = 900;
 
 int64_t divisor_up_to(int64_t n, int64_t most) {
   for (int64_t d = std::min(n, most); d > 1; --d) {
@@ -57,7 +58,7 @@ Cost Trainer::cost() const {
   const double per_slot = static_cast<double>(graph_->workspace_elements()) + static_cast<double>(store_->total());
   const double elements = static_cast<double>(store_->total()) * (1 + train_.optimizer->states) +
                           static_cast<double>(graph_->shared_elements()) + static_cast<double>(slot_count_) * per_slot;
-  cost.memory = elements * sizeof(real) + kProgram;
+  cost.memory = elements * sizeof(real) + kProgram + kPerOp * graph_->ops();
   return cost;
 }
 
