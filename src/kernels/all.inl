@@ -29,8 +29,8 @@ constexpr KernelTable make_table(const char* name, const char* about, bool (*sup
           .attention_scratch = attention_scratch,
           .attention = attention,
           .attention_backward = attention_backward,
-          .norm_row = norm_row,
-          .norm_row_backward = norm_row_backward,
+          .norm_rows = norm_rows,
+          .norm_rows_backward = norm_rows_backward,
           .round_bf16 = round_bf16,
           .adam = adam,
           .fma_chain = fma_chain};

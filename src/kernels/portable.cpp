@@ -9,8 +9,19 @@ namespace {
 constexpr unsigned kVector = 16 / sizeof(real);
 using Vector [[gnu::vector_size(16)]] = real;
 
-inline real multiply_add(real a, real b, real c) { return a * b + c; }
+inline float multiply_add(float a, float b, float c) { return a * b + c; }
+inline double multiply_add(double a, double b, double c) { return a * b + c; }
 inline Vector multiply_add(Vector a, Vector b, Vector c) { return a * b + c; }
+
+#ifdef NORMLAB_DOUBLE
+using Doubles = Vector;
+#else
+using Doubles [[gnu::vector_size(16)]] = double;
+inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) { return a * b + c; }
+#endif
+inline Doubles doubles_at(const real* from) {
+  return Doubles{static_cast<double>(from[0]), static_cast<double>(from[1])};
+}
 
 // to[j][i] = from[i][j].
 inline void transpose_4x4(const real* from, int64_t from_stride, real* to, int64_t to_stride) {

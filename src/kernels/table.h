@@ -55,6 +55,17 @@ struct AttentionGradient {
   bool add_dq, add_dk, add_dv;
 };
 
+// Rows of n numbers, each a vector to normalise; center = false leaves the mean out (RMSNorm). stats holds for each row
+// {mean high part, mean low part, 1 / sqrt(..)}: the mean is kept in two parts so that rows far from zero lose nothing.
+struct NormRows {
+  int64_t rows, n;
+  const real* x;
+  int64_t ldx;
+  const real* gain;
+  bool center;
+  real* stats;
+};
+
 struct KernelTable {
   const char* name;   // "avx512" | "avx2" | "portable"
   const char* about;  // one line for `normlab list kernels`
@@ -90,15 +101,13 @@ struct KernelTable {
   void (*attention_backward)(const AttentionHead& head, const AttentionGradient& gradient, const real* p,
                              real* scratch);
 
-  // y = gain (x - mean) / sqrt(mean((x - mean)^2) + eps) + bias over one row; center = false leaves the mean out
-  // (RMSNorm). gain and bias may be null; y may be x. stats receives {mean high part, mean low part, 1 / sqrt(..)}: the
-  // mean is kept in two parts so that rows far from zero lose nothing. Two passes, sums in double: no finite row
-  // overflows.
-  void (*norm_row)(int64_t n, const real* x, const real* gain, const real* bias, double eps, bool center, real* y,
-                   real* stats);
-  // dx (+)= gradient through norm_row; dgain and dbias (null where absent) are always added to. dx may be dy.
-  void (*norm_row_backward)(int64_t n, const real* x, const real* gain, bool center, const real* stats, const real* dy,
-                            real* dx, bool accumulate, real* dgain, real* dbias);
+  // y = gain (x - mean) / sqrt(mean((x - mean)^2) + eps) + bias of each row, and its statistics. gain and bias may be
+  // null; y may be x. Two passes, sums in double: no finite row overflows.
+  void (*norm_rows)(const NormRows& rows, const real* bias, double eps, real* y, int64_t ldy);
+  // dx (+)= gradient through norm_rows; null: nobody wants it. Sums in chains of 4 products, which are added up in
+  // double. dgain (present where gain is) and dbias (may be null) are always added to. dx may be dy.
+  void (*norm_rows_backward)(const NormRows& rows, const real* dy, int64_t lddy, real* dx, int64_t lddx,
+                             bool accumulate, real* dgain, real* dbias);
 
   // x to the nearest bfloat16, ties to even, kept as real; NaN stays NaN, overflow becomes infinity.
   void (*round_bf16)(int64_t n, real* x);

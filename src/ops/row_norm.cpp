@@ -21,38 +21,33 @@ class RowNorm final : public Op {
         centered_(centered) {}
   std::string_view name() const override { return centered_ ? "layer_norm" : "rms_norm"; }
   int64_t saved() const override { return 3 * rows_; }  // mean (two parts) and 1 / std of each row
-  // Gains' and biases' gradients are summed per chunk of rows, then over the chunks in order; a third row takes a dx
-  // that nobody wants.
-  int64_t scratch() const override { return chunks() * 3 * cols_; }
+  // Gains' and biases' gradients are summed per chunk of rows, then over the chunks in order.
+  int64_t scratch() const override { return chunks() * 2 * cols_; }
 
   void forward(const OpContext& c) const override {
     const ConstView x = c.in(0);
     const View y = c.out();
-    const real *g = gain(c), *b = has_bias_ ? c.in(has_gain_ ? 2 : 1).data : nullptr;
-    real* stats = c.saved();
+    const real* b = has_bias_ ? c.in(has_gain_ ? 2 : 1).data : nullptr;
     for_row_blocks(x.rows, [&](int64_t first, int64_t last) {
-      for (int64_t r = first; r < last; ++r) {
-        kernels().norm_row(x.cols, x.row(r), g, b, eps_, centered_, y.row(r), stats + 3 * r);
-      }
+      for_even_rows(x, first, last, [&](int64_t row, int64_t rows) {
+        kernels().norm_rows(rows_of(c, row, rows), b, eps_, y.row(row), spacing(y));
+      });
     });
   }
 
   void backward(const OpContext& c) const override {
     const ConstView x = c.in(0), dy = c.grad_out();
-    const bool wants_x = c.wants(0);
-    const Gradient dx = wants_x ? c.grad(0) : Gradient{};
-    const real* g = gain(c);
-    const real* stats = c.saved();
+    const Gradient dx = c.wants(0) ? c.grad(0) : Gradient{};
     real* partial = c.scratch();
     parallel_for(chunks(), [&](int64_t chunk) {
-      real* dgain = partial + chunk * 3 * cols_;
+      real* dgain = partial + chunk * 2 * cols_;
       real* dbias = dgain + cols_;
       std::fill(dgain, dgain + 2 * cols_, real(0));
-      for (int64_t r = chunk * kChunk; r < std::min(rows_, (chunk + 1) * kChunk); ++r) {
-        kernels().norm_row_backward(x.cols, x.row(r), g, centered_, stats + 3 * r, dy.row(r),
-                                    wants_x ? dx.view.row(r) : dbias + cols_, dx.accumulate,
-                                    has_gain_ ? dgain : nullptr, has_bias_ ? dbias : nullptr);
-      }
+      for_even_rows(x, chunk * kChunk, std::min(rows_, (chunk + 1) * kChunk), [&](int64_t row, int64_t rows) {
+        kernels().norm_rows_backward(rows_of(c, row, rows), dy.row(row), spacing(dy),
+                                     c.wants(0) ? dx.view.row(row) : nullptr, c.wants(0) ? spacing(dx.view) : 0,
+                                     dx.accumulate, has_gain_ ? dgain : nullptr, has_bias_ ? dbias : nullptr);
+      });
     });
     const int bias = has_gain_ ? 2 : 1;
     if (has_gain_ && c.wants(1)) combine(partial, c.grad(1));
@@ -62,10 +57,13 @@ class RowNorm final : public Op {
  private:
   static constexpr int64_t kChunk = 256;  // rows
   int64_t chunks() const { return (rows_ + kChunk - 1) / kChunk; }
-  const real* gain(const OpContext& c) const { return has_gain_ ? c.in(1).data : nullptr; }
+  NormRows rows_of(const OpContext& c, int64_t row, int64_t rows) const {
+    const ConstView x = c.in(0);
+    return {rows, cols_, x.row(row), spacing(x), has_gain_ ? c.in(1).data : nullptr, centered_, c.saved() + 3 * row};
+  }
   void combine(const real* partial, const Gradient& to) const {
     for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
-      kernels().scale(cols_, real(1), partial + chunk * 3 * cols_, to.view.data, to.accumulate || chunk > 0);
+      kernels().scale(cols_, real(1), partial + chunk * 2 * cols_, to.view.data, to.accumulate || chunk > 0);
     }
   }
 

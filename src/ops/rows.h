@@ -31,6 +31,21 @@ void for_elements(const ConstView& like, bool dense, const Body& body) {
   });
 }
 
+// Of a view's rows that belong to one group; all rows where it is not split.
+inline int64_t spacing(const ConstView& v) { return v.groups == 1 ? v.stride : v.cols; }
+inline int64_t spacing(const View& v) { return v.groups == 1 ? v.stride : v.cols; }
+
+// body(row, rows) for runs of rows from `first` to `last` that stand `spacing` apart.
+template <class Body>
+void for_even_rows(const ConstView& like, int64_t first, int64_t last, const Body& body) {
+  if (like.groups == 1) return body(first, last - first);
+  while (first < last) {
+    const int64_t rows = std::min(last, (first / like.groups + 1) * like.groups) - first;
+    body(first, rows);
+    first += rows;
+  }
+}
+
 inline ConstView constant(const View& v) { return {v.data, v.rows, v.cols, v.stride, v.groups}; }
 
 // Gradient of x where x enters unchanged: copies or adds dy.

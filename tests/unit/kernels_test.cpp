@@ -242,9 +242,9 @@ TEST_CASE("AVX2 and AVX-512 give the same bits", "[kernels]") {
     table->products.pack(k, n, b.begin(), n, packed.begin());
     table->products.gemm(m, n, k, a.begin(), k, packed.begin(), c.begin(), n, b.begin(), false, nullptr);
     table->products.gemm_transposed(m, n, k, turned.begin(), m, b.begin(), n, d.begin(), n, false);
-    table->norm_row(k, a.begin(), b.begin(), nullptr, 1e-5, true, y.begin(), stats.begin());
-    table->norm_row_backward(k, a.begin(), b.begin(), true, stats.begin(), turned.begin(), dx.begin(), false,
-                             dgain.begin(), nullptr);
+    const NormRows row{1, k, a.begin(), k, b.begin(), true, stats.begin()};
+    table->norm_rows(row, nullptr, 1e-5, y.begin(), k);
+    table->norm_rows_backward(row, turned.begin(), k, dx.begin(), k, false, dgain.begin(), nullptr);
     table->unary(Unary::gelu, m * n, c.begin(), c.begin(), nullptr);
     table->column_sums(k, n, b.begin(), n, nullptr, 0, sums.begin(), false);
     double norms[2] = {};

@@ -13,7 +13,8 @@ Norm norm(const KernelTable& table, const std::vector<real>& x, double eps, bool
           const real* bias = nullptr) {
   const Guarded row(x);
   Guarded y(row.size(), kNan), stats(3, kNan);
-  table.norm_row(row.size(), row.begin(), gain, bias, eps, center, y.begin(), stats.begin());
+  table.norm_rows({1, row.size(), row.begin(), row.size(), gain, center, stats.begin()}, bias, eps, y.begin(),
+                  row.size());
   CHECK((y.intact() && stats.intact()));
   return {y.values(), stats.values()};
 }
@@ -21,11 +22,11 @@ Norm norm(const KernelTable& table, const std::vector<real>& x, double eps, bool
 std::vector<real> gradient(const KernelTable& table, const std::vector<real>& x, const std::vector<real>& dy,
                            double eps, bool center, std::vector<real>* dgain = nullptr,
                            std::vector<real>* dbias = nullptr) {
-  const Norm forward = norm(table, x, eps, center);
-  const Guarded row(x), upstream(dy);
+  Norm forward = norm(table, x, eps, center);
+  const Guarded row(x), upstream(dy), ones(row.size(), 1);
   Guarded dx(row.size(), kNan), gains(row.size()), biases(row.size());
-  table.norm_row_backward(row.size(), row.begin(), nullptr, center, forward.stats.data(), upstream.begin(), dx.begin(),
-                          false, gains.begin(), biases.begin());
+  table.norm_rows_backward({1, row.size(), row.begin(), row.size(), ones.begin(), center, forward.stats.data()},
+                           upstream.begin(), row.size(), dx.begin(), row.size(), false, gains.begin(), biases.begin());
   CHECK((dx.intact() && gains.intact() && biases.intact()));
   if (dgain != nullptr) *dgain = gains.values();
   if (dbias != nullptr) *dbias = biases.values();
@@ -69,43 +70,68 @@ struct Reference {
 
 }  // namespace
 
-TEST_CASE("norm_row and its gradient equal the formulas for every width from 1 to 33, near zero and far from it",
+// 11 rows: a whole block and a part of one. The rows of x, y, dy and dx stand differently far apart.
+TEST_CASE("rows and their gradients equal the formulas for every width from 1 to 33, near zero and far from it",
           "[kernels][norm]") {
+  const std::int64_t rows = 11;
   for (const KernelTable* table : runnable_tables())
     for (std::int64_t n = 1; n <= 33; ++n)
       for (double mean : {0.0, 1e4})
         for (bool center : {true, false}) {
           CAPTURE(table->name, n, mean, center);
-          const Guarded x = normal_row(n, 1, mean), gain = normal_row(n, 2, 1), bias = normal_row(n, 3),
-                        dy = normal_row(n, 4);
-          const Reference reference(x, 1e-5L, center);
-          const auto dx_expected = reference.backward(gain, dy, center);
-          Guarded y(n, kNan), stats(3), dx(n, real(2)), dgain(n, real(3)), dbias(n, real(4));
-          table->norm_row(n, x.begin(), gain.begin(), bias.begin(), 1e-5, center, y.begin(), stats.begin());
-          table->norm_row_backward(n, x.begin(), gain.begin(), center, stats.begin(), dy.begin(), dx.begin(), true,
-                                   dgain.begin(), dbias.begin());
-          const double r = static_cast<double>(reference.r);
-          // In the float build sums are as good as exact: what remains is a handful of roundings of h, of the products
-          // and of the last sum. In the double build each sum rounds n times, and the mean costs h `blur`.
+          const std::int64_t ldx = n, ldy = n + 1, lddy = n + 2, lddx = n + 3;
+          const Guarded x = normal_row(rows * ldx, 1, mean), gain = normal_row(n, 2, 1), bias = normal_row(n, 3),
+                        dy = normal_row(rows * lddy, 4);
+          Guarded y(rows * ldy, kNan), stats(3 * rows), dx(rows * lddx, real(2)), dgain(n, real(3)), dbias(n, real(4));
+          const NormRows all{rows, n, x.begin(), ldx, gain.begin(), center, stats.begin()};
+          table->norm_rows(all, bias.begin(), 1e-5, y.begin(), ldy);
+          table->norm_rows_backward(all, dy.begin(), lddy, dx.begin(), lddx, true, dgain.begin(), dbias.begin());
+          std::vector<double> dgain_expected(static_cast<std::size_t>(n), 3), dbias_expected = dgain_expected;
+          std::vector<double> dgain_size = dgain_expected, dbias_size = dgain_expected, dgain_blur(dgain_expected);
+          std::fill(dbias_expected.begin(), dbias_expected.end(), 4);
+          dbias_size = dbias_expected;
+          std::fill(dgain_blur.begin(), dgain_blur.end(), 0);
+          // In the float build sums in double are as good as exact: what remains is a handful of roundings of h, of the
+          // products and of the last sum. In the double build each sum rounds n times, and the mean costs h `blur`.
           const double sums = sizeof(real) == 4 ? 0 : 3 * static_cast<double>(n);
-          const double blur = roundings(sums) * (1 + mean * r);
-          for (std::int64_t i = 0; i < n; ++i) {
-            const auto at = static_cast<std::size_t>(i);
-            const double h = static_cast<double>(reference.h[at]);
-            const double size = std::abs(h * gain[i]) + std::abs(bias[i]);
-            REQUIRE(std::abs(y[i] - (h * gain[i] + bias[i])) <= roundings(8 + sums) * size + blur * std::abs(gain[i]));
-            REQUIRE(std::abs(dgain[i] - (3 + h * dy[i])) <=
-                    roundings(8 + sums) * (3 + std::abs(h * dy[i])) + blur * std::abs(dy[i]));
-            REQUIRE(std::abs(dbias[i] - (4 + dy[i])) <= roundings(2) * (4 + std::abs(dy[i])));
-            const double largest = 20 * r * (1 + h * h);  // gains and gradients stay below 4.5
-            REQUIRE(std::abs(dx[i] - (2 + static_cast<double>(dx_expected[at]))) <=
-                    roundings(12 + sums) * (2 + largest) + blur * largest);
+          for (std::int64_t row = 0; row < rows; ++row) {
+            const Guarded x_row(std::vector<real>(x.begin() + row * ldx, x.begin() + row * ldx + n));
+            const Guarded dy_row(std::vector<real>(dy.begin() + row * lddy, dy.begin() + row * lddy + n));
+            const Reference reference(x_row, 1e-5L, center);
+            const auto dx_expected = reference.backward(gain, dy_row, center);
+            const double r = static_cast<double>(reference.r);
+            const double blur = roundings(sums) * (1 + mean * r);
+            for (std::int64_t i = 0; i < n; ++i) {
+              const auto at = static_cast<std::size_t>(i);
+              const double h = static_cast<double>(reference.h[at]);
+              const double size = std::abs(h * gain[i]) + std::abs(bias[i]);
+              REQUIRE(std::abs(y[row * ldy + i] - (h * gain[i] + bias[i])) <=
+                      roundings(8 + sums) * size + blur * std::abs(gain[i]));
+              dgain_expected[at] += h * dy_row[i], dgain_size[at] += std::abs(h * dy_row[i]);
+              dbias_expected[at] += dy_row[i], dbias_size[at] += std::abs(dy_row[i]);
+              dgain_blur[at] += blur * std::abs(dy_row[i]);
+              const double largest = 20 * r * (1 + h * h);  // gains and gradients stay below 4.5
+              // 4 of the roundings are those of a chain
+              REQUIRE(std::abs(dx[row * lddx + i] - (2 + static_cast<double>(dx_expected[at]))) <=
+                      roundings(16 + sums) * (2 + largest) + blur * largest);
+            }
+          }
+          // One rounding more for every row added.
+          for (std::size_t i = 0; i < dgain_size.size(); ++i) {
+            const auto at = static_cast<std::int64_t>(i);
+            REQUIRE(std::abs(dgain[at] - dgain_expected[i]) <=
+                    roundings(8 + rows + sums) * dgain_size[i] + dgain_blur[i]);
+            REQUIRE(std::abs(dbias[at] - dbias_expected[i]) <= roundings(1 + rows) * dbias_size[i]);
+          }
+          for (std::int64_t row = 0; row + 1 < rows; ++row) {  // what stands between the rows is not touched
+            CHECK(std::isnan(y[row * ldy + n]));
+            CHECK(dx[row * lddx + n] == 2);
           }
           CHECK((y.intact() && stats.intact() && dx.intact() && dgain.intact() && dbias.intact()));
         }
 }
 
-TEST_CASE("norms may miss gain and bias, work in place, and pass dx over dy", "[kernels][norm]") {
+TEST_CASE("norms may miss gain and bias, work in place, pass dx over dy, and leave dx out", "[kernels][norm]") {
   for (const KernelTable* table : runnable_tables()) {
     const Guarded x = normal_row(21, 5), ones(21, 1), zeros(21, 0), bias = normal_row(21, 6), dy = normal_row(21, 7);
     const auto plain = norm(*table, x.values(), 1e-5, true);
@@ -113,15 +139,18 @@ TEST_CASE("norms may miss gain and bias, work in place, and pass dx over dy", "[
     CHECK(norm(*table, x.values(), 1e-5, true, ones.begin()).y == plain.y);
     CHECK(norm(*table, x.values(), 1e-5, true, nullptr, bias.begin()).y ==
           norm(*table, x.values(), 1e-5, true, ones.begin(), bias.begin()).y);
-    Guarded in_place = x, stats(3), dx(21, kNan), over = dy, dgain(21);
-    table->norm_row(21, in_place.begin(), nullptr, nullptr, 1e-5, true, in_place.begin(), stats.begin());
+    Guarded in_place = x, stats(3), dx(21, kNan), over = dy, dgain(21), dbias(21), alone(21);
+    table->norm_rows({1, 21, in_place.begin(), 21, nullptr, true, stats.begin()}, nullptr, 1e-5, in_place.begin(), 21);
     CHECK(in_place.values() == plain.y);
-    table->norm_row_backward(21, x.begin(), ones.begin(), true, stats.begin(), dy.begin(), dx.begin(), false, nullptr,
-                             nullptr);
-    table->norm_row_backward(21, x.begin(), nullptr, true, stats.begin(), over.begin(), over.begin(), false,
-                             dgain.begin(), nullptr);
+    const NormRows with_gain{1, 21, x.begin(), 21, ones.begin(), true, stats.begin()};
+    const NormRows without{1, 21, x.begin(), 21, nullptr, true, stats.begin()};
+    table->norm_rows_backward(with_gain, dy.begin(), 21, dx.begin(), 21, false, dgain.begin(), nullptr);
+    table->norm_rows_backward(without, over.begin(), 21, over.begin(), 21, false, nullptr, dbias.begin());
     CHECK(over.values() == dx.values());
     CHECK(dgain[20] == Approx(plain.y[20] * dy[20]));
+    CHECK(dbias.values() == dy.values());
+    table->norm_rows_backward(with_gain, dy.begin(), 21, nullptr, 0, false, alone.begin(), nullptr);
+    CHECK(alone.values() == dgain.values());
   }
 }
 
