@@ -9,6 +9,7 @@
 
 #ifdef NORMLAB_DOUBLE
 
+inline double absolute(double x) { return __builtin_fabs(x); }
 inline double exp_of(double x) { return __builtin_exp(x); }
 inline double exp_of_not_positive(double x) { return __builtin_exp(x); }
 inline double tanh_of(double x) { return __builtin_tanh(x); }
@@ -17,7 +18,8 @@ inline double half_erfc(double t, double) { return 0.5 * __builtin_erfc(t); }
 
 #else
 
-inline float absolute(float x) { return x < 0 ? -x : x; }
+// A comparison instead would have the compiler compute what follows for both signs.
+inline float absolute(float x) { return __builtin_fabsf(x); }
 inline float with_sign_of(float size, float x) {
   const uint32_t sign = __builtin_bit_cast(uint32_t, x) & 0x80000000u;
   return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, size) | sign);
@@ -120,14 +122,14 @@ constexpr real kCube = real(0.044715);                            // of gelu_tan
 
 // Phi(x), the normal distribution, given exp(-x^2 / 2).
 inline real normal(real x, real bell) {
-  const real tail = half_erfc((x < 0 ? -x : x) * kRootHalf, bell);
+  const real tail = half_erfc(absolute(x) * kRootHalf, bell);
   return x < 0 ? tail : 1 - tail;
 }
 
 // The logistic function of x and of -x, which is 1 minus it without the cancellation.
 struct Logistic {
   explicit Logistic(real x) {
-    const real e = exp_of(x < 0 ? x : -x);
+    const real e = exp_of(-absolute(x));
     const real large = 1 / (1 + e), small = e * large;
     of_x = x < 0 ? small : large;
     of_minus_x = x < 0 ? large : small;
