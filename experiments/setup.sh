@@ -44,7 +44,13 @@ build() {  # TARGET CMAKE_OPTIONS...
   generator=""
   have ninja && [ ! -f "$build_dir/CMakeCache.txt" ] && generator="-GNinja"
   log=$build_dir/build.log
+  # Two scripts at once take turns: both build here.
+  if have flock; then
+    exec 9>"$build_dir/.lock"
+    flock 9
+  fi
   echo "building $build_dir ... (log: $log)" >&2
   { cmake -S "$root" -B "$build_dir" $generator "$@" && cmake --build "$build_dir" --parallel --target "$target"; } >"$log" 2>&1 ||
     { cat "$log" >&2; exit 1; }
+  exec 9>&-
 }

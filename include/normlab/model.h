@@ -2,6 +2,7 @@
 // placement, head. The model is a function that records a graph; there are no layer objects.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -30,12 +31,26 @@ struct ModelConfig {
   NormChoice qk_norm;  // def = nullptr: none
   const Placement* placement = nullptr;
   Options placement_options;
+  // Of layers 0 to N - 1 where they differ; empty: norm and placement in all. The final norm is `norm`.
+  std::vector<NormChoice> layer_norms;
+  std::vector<const Placement*> layer_placements;
   FinalNorm final_norm = FinalNorm::automatic;
   bool bias = true;
   bool tie_embeddings = false;
   double dropout = 0;
   const InitDef* init = nullptr;
   Precision precision = Precision::fp32;
+
+  // layer = -1 (embeddings) counts as the first layer, N (head) as the last.
+  const NormChoice& norm_of(int64_t layer) const { return of(layer_norms, layer, norm); }
+  const Placement& placement_of(int64_t layer) const { return *of(layer_placements, layer, placement); }
+
+ private:
+  template <class T>
+  static const T& of(const std::vector<T>& by_layer, int64_t layer, const T& everywhere) {
+    if (by_layer.empty()) return everywhere;
+    return by_layer[static_cast<std::size_t>(std::clamp<int64_t>(layer, 0, static_cast<int64_t>(by_layer.size()) - 1))];
+  }
 };
 
 // Where to look at one residual sub-layer.
@@ -55,6 +70,10 @@ struct Decoder {
 // Records the decoder into `graph` (B and T are the graph's) and sets its loss.
 // Weight names and shapes follow PyTorch: see README, "Weights".
 Decoder build_decoder(Graph& graph, const ModelConfig& config);
+
+// The norms of the stream, the final one too, and the placements, each once.
+std::vector<const NormDef*> norms_of(const ModelConfig& config);
+std::vector<const Placement*> placements_of(const ModelConfig& config);
 
 // Sentences a user should read once: a norm that leaks future tokens, an option without effect.
 std::vector<std::string> model_warnings(const ModelConfig& config);

@@ -30,20 +30,25 @@ using Branch = std::function<Var(Var)>;
 // What a placement sees while it wires one sub-layer.
 class Wire {
  public:
-  Wire(Graph& graph_, const NormChoice& norm_, const Placement& placement_, const Options& options_, int64_t layers_)
-      : graph(graph_), layers(layers_), norm_choice(norm_), placement(placement_), options(options_) {}
+  Wire(Graph& graph_, const Options& options_, int64_t layers_) : graph(graph_), layers(layers_), options(options_) {}
   Graph& graph;
   const int64_t layers;  // N
   int64_t layer = 0;     // 0 .. N - 1
   int64_t sublayer = 0;  // 0 .. 2 N - 1: attention, ffn, attention, ...
   // The configured norm at a site of this sub-layer: "norm_in" (before the branch), "norm_out" (after the branch,
   // before the sum), "norm_post" (after the sum).
-  Var norm(std::string_view site, Var x) const { return apply_norm(graph, norm_choice, site, x); }
+  Var norm(std::string_view site, Var x) const { return apply_norm(graph, *norm_choice, site, x); }
   double option(std::string_view name) const;  // of the placement, from [placement]
 
+  // What holds from here on.
+  void enter(const Placement& placement, const NormChoice& norm, int64_t layer_) {
+    current = &placement, norm_choice = &norm, layer = layer_;
+  }
+  const Placement& placement() const { return *current; }
+
  private:
-  const NormChoice& norm_choice;
-  const Placement& placement;
+  const NormChoice* norm_choice = nullptr;
+  const Placement* current = nullptr;
   const Options& options;
 };
 

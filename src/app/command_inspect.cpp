@@ -5,6 +5,7 @@
 #include "app/commands.h"
 #include "core/text.h"
 #include "kernels/kernels.h"
+#include "lab/progress.h"
 #include "lab/run.h"
 #include "lab/sweep.h"
 #include "normlab/error.h"
@@ -61,11 +62,16 @@ void print_check(const RunConfig& config) {
   const Cost cost = trainer.cost();
   const double tokens = static_cast<double>(config.batch * config.context);
   print(dump(config, true));
-  print(str("\n# norm            ", model.norm.def->formula, ", eps ", model.norm.eps, "\n# placement       ",
-            model.placement->formula, "\n# final norm      ", has_final_norm(model) ? "on" : "off",
-            "\n# init gains      ", model.init->placement_gains ? model.placement->init_rule : "none",
-            "\n# data            ", corpus.description(), "\n# vocabulary      ", corpus.vocabulary(),
-            "\n# entropy         ", fixed(corpus.context_free_entropy(), 4), " nats context-free, ln V ",
+  print("\n");
+  for (const NormDef* norm : norms_of(model))
+    print(str("# norm            ", norm->formula, ", eps ", model.norm.eps, "\n"));
+  for (const Placement* placement : placements_of(model)) {
+    print(str("# placement       ", placement->formula, "\n# init gains      ",
+              model.init->placement_gains ? placement->init_rule : "none", "\n"));
+  }
+  print(str("# final norm      ", has_final_norm(model) ? "on" : "off", "\n# data            ", corpus.description(),
+            "\n# vocabulary      ", corpus.vocabulary(), "\n# entropy         ",
+            fixed(corpus.context_free_entropy(), 4), " nats context-free, ln V ",
             fixed(std::log(static_cast<double>(corpus.vocabulary())), 4), "\n# parameters      ",
             grouped(cost.parameters), "\n"));
   print(matrices(trainer.params()));
@@ -74,7 +80,7 @@ void print_check(const RunConfig& config) {
             grouped(static_cast<int64_t>(cost.flops_per_token)), " forward and backward\n# FLOPs per step  ",
             fixed(cost.flops_per_token * tokens / 1e9, 3), " G for ", grouped(static_cast<int64_t>(tokens)),
             " tokens\n"));
-  for (const std::string& warning : warnings(config, model)) print(str("# warning: ", warning, "\n"));
+  for (const std::string& text : warnings(config, model)) message("warning", text.c_str());
 }
 
 std::string options_text(const std::vector<OptionSpec>& options, std::string_view section) {

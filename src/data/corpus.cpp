@@ -132,7 +132,9 @@ int32_t Corpus::id_of(std::string_view unit) const {
   }
   const auto found = std::lower_bound(text_.spelling.begin(), text_.spelling.end(), unit);
   if (found == text_.spelling.end() || *found != unit) {
-    throw DataError(str("character ", quote(unit), " does not occur in ", text_.description));
+    const bool readable = unit.size() > 1 && utf8_length(unit, 0) == unit.size();
+    throw DataError(str("character ", readable ? str("'", unit, "'") : quote(unit), " does not occur in the data (",
+                        text_.description, ")"));
   }
   return static_cast<int32_t>(found - text_.spelling.begin());
 }

@@ -101,7 +101,10 @@ class RunDirectory {
     if (!fs::exists(path)) {
       const fs::path written = directory_ / "config.toml";
       if (fs::exists(written)) require_same(resolve(read_config(written, {}).settings), written.string());
-      return;  // stopped before its first checkpoint: the same run from the start
+      // Stopped before its first checkpoint: the same run from the start. One that ended had written one.
+      if (fs::exists(directory_ / "summary.json") || (!fs::exists(written) && fs::exists(directory_ / "metrics.csv")))
+        throw IoError(str(path.string(), ": is missing, so the run cannot go on; --overwrite runs it again"));
+      return;
     }
     const SafetensorsFile file = read_safetensors(path);
     const CheckpointInfo info = checkpoint_info(file, path.string());
@@ -161,7 +164,10 @@ class RunDirectory {
       if (d.key == "train.steps" && config_.steps > before.steps && !find_schedule(config_.schedule)->uses_steps)
         continue;
       throw ConfigError(str(path, ": cannot resume under another configuration: '", d.key, "' was ", d.first,
-                            " and is now ", d.second));
+                            " and is now ", d.second,
+                            d.key == "train.steps" && config_.steps > before.steps
+                                ? str(", on which the rates of schedule '", config_.schedule, "' depend")
+                                : ""));
     }
   }
 
@@ -245,8 +251,7 @@ class RunDirectory {
     outcome.steps = static_cast<int64_t>(losses_.size());
     outcome.verdict = judge(losses_, corpus_.context_free_entropy(), trouble_);
     if (interrupted_) {
-      outcome.verdict = {"interrupted",
-                         str("after step ", trainer.steps_done(), " of ", config_.steps, "; go on with --resume")};
+      outcome.verdict = {"interrupted", str("of ", config_.steps, "; go on with --resume")};
     }
     outcome.first_loss = losses_.empty() ? std::nan("") : losses_.front();
     outcome.best_loss = std::nan("");

@@ -1,9 +1,11 @@
+#include <algorithm>
+
 #include "core/text.h"
 #include "normlab/model.h"
 
 namespace normlab {
 
-double Wire::option(std::string_view name) const { return option_value(options, placement.options, name, layers); }
+double Wire::option(std::string_view name) const { return option_value(options, placement().options, name, layers); }
 
 namespace {
 
@@ -11,22 +13,22 @@ namespace {
 class Builder {
  public:
   Builder(Graph& graph, const ModelConfig& config)
-      : graph_(graph),
-        config_(config),
-        wire_(graph, config.norm, *config.placement, config.placement_options, config.layers) {}
+      : graph_(graph), config_(config), wire_(graph, config.placement_options, config.layers) {}
 
   Decoder build() {
-    const Placement& placement = *config_.placement;
     Var x = embed();
-    Stream s = placement.start != nullptr ? placement.start(wire_, x) : Stream{x, {}};
+    Stream s = start(0, x);
     for (int64_t layer = 0; layer < config_.layers; ++layer) {
+      if (layer > 0 && &config_.placement_of(layer) != &config_.placement_of(layer - 1)) {
+        const Graph::Scope scope(graph_, str("layers.", layer, ".joint"));
+        s = start(layer, finish(layer, s));
+      }
       const Graph::Scope scope(graph_, str("layers.", layer));
       const Graph::Segment segment(graph_);
       s = sublayer("attention", layer, 2 * layer, s, [this](Var in) { return attend(in); });
       s = sublayer("ffn", layer, 2 * layer + 1, s, [this](Var in) { return feed_forward(in); });
     }
-    wire_.layer = config_.layers;
-    x = placement.finish != nullptr ? placement.finish(wire_, s) : s.x;
+    x = finish(config_.layers, s);
     if (has_final_norm(config_)) x = apply_norm(graph_, config_.norm, "final_norm", x);
     Decoder decoder;
     decoder.sublayers = std::move(sublayers_);
@@ -37,11 +39,21 @@ class Builder {
   }
 
  private:
+  // The placement of the layers from `layer` on begins with the one stream x; that of the layers before it ends so.
+  Stream start(int64_t layer, Var x) {
+    wire_.enter(config_.placement_of(layer), config_.norm_of(layer), layer);
+    return wire_.placement().start != nullptr ? wire_.placement().start(wire_, x) : Stream{x, {}};
+  }
+  Var finish(int64_t layer, Stream s) {
+    wire_.layer = layer;
+    return wire_.placement().finish != nullptr ? wire_.placement().finish(wire_, s) : s.x;
+  }
+
   Var matrix(std::string_view name, Role role, int64_t out, int64_t in) {
     const bool in_stack = role != Role::token_embedding && role != Role::position_embedding && role != Role::head;
     const MatrixInfo info{role, in, out, config_.width, config_.layers, in_stack ? wire_.layer : -1};
     const Draw draw = config_.init->matrix(info);
-    const Placement& p = *config_.placement;
+    const Placement& p = config_.placement_of(role == Role::head ? config_.layers : info.layer);
     const bool gains = config_.init->placement_gains && p.init_gain != nullptr;
     ParamSpec spec;
     spec.name = graph_.path(name);
@@ -83,7 +95,7 @@ class Builder {
 
   Stream sublayer(std::string_view name, int64_t layer, int64_t index, Stream s, const Branch& branch) {
     const Graph::Scope scope(graph_, name);
-    wire_.layer = layer;
+    wire_.enter(config_.placement_of(layer), config_.norm_of(layer), layer);
     wire_.sublayer = index;
     int calls = 0;
     sublayers_.push_back({std::string(name), layer, s.x, {}, {}, {}, {}});
@@ -92,9 +104,9 @@ class Builder {
       // residual dropout: Vaswani et al. 2017, section 5.4
       return sublayers_.back().branch_out = dropout(branch(x), config_.dropout);
     };
-    s = config_.placement->sublayer(wire_, s, counted);
+    s = wire_.placement().sublayer(wire_, s, counted);
     if (calls != 1)
-      graph_.fail(str("placement '", config_.placement->name, "' calls the branch ", calls, " times, not once"));
+      graph_.fail(str("placement '", wire_.placement().name, "' calls the branch ", calls, " times, not once"));
     sublayers_.back().stream_out = s.x;
     return s;
   }
@@ -160,28 +172,49 @@ Decoder build_decoder(Graph& graph, const ModelConfig& config) {
   return Builder(graph, config).build();
 }
 
+std::vector<const NormDef*> norms_of(const ModelConfig& config) {
+  std::vector<const NormDef*> out;
+  for (int64_t layer = 0; layer <= config.layers; ++layer) {
+    const NormDef* norm = layer < config.layers ? config.norm_of(layer).def : config.norm.def;
+    if (norm != nullptr && std::find(out.begin(), out.end(), norm) == out.end()) out.push_back(norm);
+  }
+  return out;
+}
+
+std::vector<const Placement*> placements_of(const ModelConfig& config) {
+  std::vector<const Placement*> out;
+  for (int64_t layer = 0; layer < config.layers; ++layer) {
+    const Placement* placement = &config.placement_of(layer);
+    if (std::find(out.begin(), out.end(), placement) == out.end()) out.push_back(placement);
+  }
+  return out;
+}
+
 std::vector<std::string> model_warnings(const ModelConfig& config) {
   std::vector<std::string> warnings;
-  if (config.norm.def != nullptr && config.norm.def->reach != Reach::token) {
-    warnings.push_back(str("norm '", config.norm.def->name,
-                           "' looks across positions: in this causal model future tokens leak into the prediction",
-                           config.norm.def->reach == Reach::batch
-                               ? " while training, so training loss is too good and evaluation differs"
-                               : ", so its loss is too good"));
+  for (const NormDef* norm : norms_of(config)) {
+    if (norm->reach == Reach::token) continue;
+    warnings.push_back(str(
+        "norm '", norm->name, "' looks across positions: in this causal model future tokens leak into the prediction",
+        norm->reach == Reach::batch ? " while training, so training loss is too good and evaluation differs"
+                                    : ", so its loss is too good"));
   }
-  if (config.placement->init_gain != nullptr && !config.init->placement_gains) {
-    warnings.push_back(str("init '", config.init->name, "' leaves out the gains of placement '", config.placement->name,
-                           "' (", config.placement->init_rule, "); init = \"auto\" applies them"));
+  for (const Placement* placement : placements_of(config)) {
+    if (placement->init_gain == nullptr || config.init->placement_gains) continue;
+    warnings.push_back(str("init '", config.init->name, "' leaves out the gains of placement '", placement->name, "' (",
+                           placement->init_rule, "); init = \"auto\" applies them"));
   }
   return warnings;
 }
 
 bool has_final_norm(const ModelConfig& config) {
-  return config.final_norm == FinalNorm::automatic ? config.placement->final_norm : config.final_norm == FinalNorm::on;
+  if (config.final_norm != FinalNorm::automatic) return config.final_norm == FinalNorm::on;
+  return config.placement_of(config.layers).final_norm;
 }
 
 bool needs_whole_batch(const ModelConfig& config) {
-  return config.norm.def != nullptr && config.norm.def->reach == Reach::batch;
+  const auto norms = norms_of(config);
+  return std::any_of(norms.begin(), norms.end(), [](const NormDef* n) { return n->reach == Reach::batch; });
 }
 
 }  // namespace normlab

@@ -1,10 +1,48 @@
 #include "train/combinations.h"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 
 #include "core/text.h"
+#include "train/layer_ranges.h"
 
 namespace normlab {
+
+namespace {
+
+// One key cannot hold two defaults.
+template <class Records>
+void require_like_options(const Records& records, std::string_view section, std::string_view key,
+                          const std::function<void(const std::string&, std::string_view)>& complain) {
+  for (const auto* a : records)
+    for (const auto* b : records)
+      for (const OptionSpec& first : a->options)
+        for (const OptionSpec& second : b->options) {
+          const bool alike = first.rule == second.rule && (first.standard == second.standard ||
+                                                           (std::isnan(first.standard) && first.rule != nullptr));
+          if (first.name == second.name && !alike) {
+            complain(std::string(key), str("'", a->name, "' and '", b->name, "' have different defaults for '", section,
+                                           ".", first.name, "' and cannot share a model by '", key, "'"));
+          }
+        }
+}
+
+void check_layer_ranges(const RunConfig& c, const std::function<void(const std::string&, std::string_view)>& complain) {
+  const auto check = [&](const char* key, const auto& ranges, const auto& registry) {
+    try {
+      entries_of_layers(key, ranges, registry, c.layers);
+    } catch (const ConfigError& error) {
+      complain(key, error.what());
+    }
+  };
+  check("model.layer_norm", c.layer_norm, all_norms());
+  check("model.layer_placement", c.layer_placement, all_placements());
+  require_like_options(norms_of(c), "norm", "model.layer_norm", complain);
+  require_like_options(placements_of(c), "placement", "model.layer_placement", complain);
+}
+
+}  // namespace
 
 void check_combinations(const RunConfig& c, const std::map<std::string, std::string>& where) {
   // The place of the key, or of another key that the sentence names, where the first one keeps its default.
@@ -33,9 +71,11 @@ void check_combinations(const RunConfig& c, const std::map<std::string, std::str
     complain("train.slots",
              str("a micro-batch of ", c.batch / c.accumulate, " sequences does not divide into ", c.slots, " slots"));
   }
-  const NormDef& norm = *find_norm(c.norm);
-  if (norm.reach == Reach::batch && c.slots > 1) {
-    complain("train.slots", str("norm '", c.norm, "' needs the whole batch in one slot; leave 'train.slots' at 0"));
+  check_layer_ranges(c, complain);
+  for (const NormDef* norm : norms_of(c)) {
+    if (norm->reach == Reach::batch && c.slots > 1)
+      complain("train.slots",
+               str("norm '", norm->name, "' needs the whole batch in one slot; leave 'train.slots' at 0"));
   }
   const auto require_divisors = [&](const NormDef& def, int64_t width, std::string_view of) {
     for (const OptionSpec& spec : def.options) {
@@ -44,7 +84,7 @@ void check_combinations(const RunConfig& c, const std::map<std::string, std::str
         complain(str("norm.", spec.name), str("'norm.", spec.name, "' (", value, ") must divide ", of));
     }
   };
-  require_divisors(norm, c.width, str("'model.width' (", c.width, ")"));
+  for (const NormDef* norm : norms_of(c)) require_divisors(*norm, c.width, str("'model.width' (", c.width, ")"));
   require_divisors(*find_norm(c.qk_norm), c.width / c.heads,
                    str("the width of a head (", c.width / c.heads, "), as 'model.qk_norm' is '", c.qk_norm, "'"));
   if (c.norm_statistics == "bf16" && c.precision != "bf16")
@@ -95,17 +135,21 @@ std::vector<std::string> config_warnings(const RunConfig& c) {
   };
   const std::string source = str("data source '", c.data.source, "'");
   const bool generated = c.data.source != "text" && c.data.source != "tokens",
-             any_norm = c.norm != "none" || c.qk_norm != "none";
+             norm_in_stream = c.placement != "none" || c.final_norm == "on" || !c.layer_placement.empty(),
+             any_norm = (norm_in_stream && (c.norm != "none" || !c.layer_norm.empty())) || c.qk_norm != "none";
   unread("data.tokens", generated, c.data.tokens == standard.data.tokens, source);
   unread("data.seed", generated, c.data_seed == standard.data_seed, source);
   unread("data.states", c.data.source == "markov", c.data.states == standard.data.states, source);
   unread("data.branches", c.data.source == "markov", c.data.branches == standard.data.branches, source);
   unread("data.tokenizer", c.data.source == "text", c.data.tokenizer == standard.data.tokenizer, source);
-  unread("norm.affine", any_norm, c.norm_affine, "norm 'none'");
-  unread("norm.fused", any_norm, c.norm_fused, "norm 'none'");
+  for (const auto& [key, is_standard] : {std::pair("norm.affine", c.norm_affine), std::pair("norm.fused", c.norm_fused),
+                                         std::pair("norm.eps", c.norm_eps == find_norm(c.norm)->default_eps)})
+    unread(key, any_norm, is_standard, "a model without norms");
   unread("eval.every", c.data.validation > 0, c.eval_every == standard.eval_every, "a run without validation data");
-  unread("model.norm", c.placement != "none" || c.final_norm == "on", c.norm == "none",
+  unread("model.norm", norm_in_stream, c.norm == "none" || c.norm == standard.norm,
          "placement 'none' without a final norm");
+  unread("model.placement", c.layer_placement.empty(), c.placement == standard.placement,
+         "a model with 'model.layer_placement'");
   if (c.warmup >= c.steps) {
     out.push_back(str("warmup (", c.warmup, ") covers the whole run (", c.steps, " steps); the rate never reaches lr"));
   }

@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "core/text.h"
+#include "train/layer_ranges.h"
 #include "train/run_config.h"
 
 namespace normlab {
@@ -48,7 +50,10 @@ class List {
   void text(std::string key, std::string& value, std::vector<std::string> choices, std::string help) {
     out.push_back({std::move(key), std::move(help), &value, 0, 0, std::move(choices), false, false, false});
   }
-  // Norms of one model that name an option alike share it.
+  void texts(std::string key, std::vector<std::string>& value, std::string help) {
+    out.push_back({std::move(key), std::move(help), &value, 0, 0, {}, false, false, false});
+  }
+  // Norms, or placements, of one model that name an option alike share it.
   void options(std::string_view section, Options& values, const std::vector<OptionSpec>& specs) {
     for (const OptionSpec& spec : specs) {
       const std::string key = str(section, ".", spec.name);
@@ -72,6 +77,25 @@ class List {
 
 RunConfig::RunConfig() : norm_eps(std::numeric_limits<double>::quiet_NaN()) {}
 
+std::vector<const NormDef*> norms_of(const RunConfig& c) {
+  std::vector<const NormDef*> out;
+  std::vector<std::string> names = names_in_ranges(c.layer_norm);
+  names.insert(names.begin(), c.norm);
+  for (const std::string& name : names) {
+    const NormDef* norm = find_norm(name);
+    if (norm != nullptr && std::find(out.begin(), out.end(), norm) == out.end()) out.push_back(norm);
+  }
+  return out;
+}
+
+std::vector<const Placement*> placements_of(const RunConfig& c) {
+  std::vector<const Placement*> out;
+  for (const std::string& name :
+       c.layer_placement.empty() ? std::vector{c.placement} : names_in_ranges(c.layer_placement))
+    if (const Placement* placement = find_placement(name)) out.push_back(placement);
+  return out;
+}
+
 std::vector<Field> fields(RunConfig& c) {
   List f;
   f.text("run.name", c.name, {}, "run directory below --out (default \"runs\")");
@@ -91,6 +115,10 @@ std::vector<Field> fields(RunConfig& c) {
   f.text("model.position", c.position, {"learned", "sinusoidal", "rope", "none"}, "how the model knows positions");
   f.text("model.norm", c.norm, names(all_norms()), "norm layer (normlab list norms)");
   f.text("model.placement", c.placement, names(all_placements()), "where norms stand (normlab list placements)");
+  f.texts("model.layer_norm", c.layer_norm,
+          "norms by layer, such as [\"layernorm:0-5\", \"rmsnorm:6-23\"]; [] = model.norm in all");
+  f.texts("model.layer_placement", c.layer_placement,
+          "placements by layer, such as [\"post:0-5\", \"pre:6-23\"]; [] = model.placement in all");
   f.text("model.final_norm", c.final_norm, {"auto", "on", "off"},
          "norm before the head; auto = the placement's own rule");
   f.text("model.qk_norm", c.qk_norm, per_token_norms(),
@@ -107,10 +135,9 @@ std::vector<Field> fields(RunConfig& c) {
            "use the fused kernel where the norm has one; false = its definition from ordinary ops");
   f.text("norm.statistics", c.norm_statistics, {"fp32", "bf16"},
          "of norms under precision bf16; bf16 shows the harm of rounding them too");
-  for (const std::string& name : {c.norm, c.qk_norm})
-    if (const NormDef* norm = find_norm(name)) f.options("norm", c.norm_options, norm->options);
-  if (const Placement* placement = find_placement(c.placement))
-    f.options("placement", c.placement_options, placement->options);
+  for (const NormDef* norm : norms_of(c)) f.options("norm", c.norm_options, norm->options);
+  if (const NormDef* norm = find_norm(c.qk_norm)) f.options("norm", c.norm_options, norm->options);
+  for (const Placement* placement : placements_of(c)) f.options("placement", c.placement_options, placement->options);
 
   f.text("data.source", c.data.source, names(data_sources()), "where tokens come from (normlab list data)");
   f.text("data.path", c.data.path, {}, "file of the text and tokens sources; relative to the working directory");
@@ -161,6 +188,11 @@ std::string Field::text() const {
   if (const auto* s = std::get_if<std::string*>(&value)) return toml_string(**s);
   if (const auto* p = std::get_if<std::array<double, 2>*>(&value)) {
     return str("[", toml_number((**p)[0]), ", ", toml_number((**p)[1]), "]");
+  }
+  if (const auto* list = std::get_if<std::vector<std::string>*>(&value)) {
+    std::vector<std::string> items;
+    for (const std::string& item : **list) items.push_back(toml_string(item));
+    return str("[", join(items, ", "), "]");
   }
   const double number = *std::get<double*>(value);
   if (std::isnan(number)) return "\"auto\"";

@@ -7,6 +7,7 @@
 #include "core/files.h"
 #include "core/text.h"
 #include "train/combinations.h"
+#include "train/layer_ranges.h"
 
 namespace normlab {
 
@@ -23,6 +24,7 @@ std::string shown(const Toml& value) {
     case Toml::Kind::kInteger: return std::to_string(value.integer);
     case Toml::Kind::kFloat: return toml_number(value.number);
     case Toml::Kind::kBoolean: return value.boolean ? "true" : "false";
+    case Toml::Kind::kArray: return str("a list of ", value.items.size());
     default: return std::string(value.kind_name());
   }
 }
@@ -113,6 +115,14 @@ void assign(const Field& f, const Toml& value, const std::string& where) {
     if (value.kind != Toml::Kind::kArray || value.items.size() != 2) wrong("a list of two numbers");
     for (std::size_t i = 0; i < 2; ++i)
       (**pair)[i] = number_in_range(f, value.items[i], where, "a list of two numbers");
+  } else if (auto* const* list = std::get_if<std::vector<std::string>*>(&f.value)) {
+    if (value.kind != Toml::Kind::kArray) wrong("a list of strings");
+    (*list)->clear();
+    for (const Toml& item : value.items) {
+      if (item.kind != Toml::Kind::kString)
+        fail(where, str("'", f.key, "' must be a list of strings; one is ", shown(item)));
+      (*list)->push_back(item.string);
+    }
   } else {
     double& to_number = *std::get<double*>(f.value);
     if (f.allows_auto && value.kind == Toml::Kind::kString && value.string == "auto") {
@@ -182,7 +192,8 @@ ConfigFile read_config(const std::filesystem::path& path, const std::vector<std:
 RunConfig resolve(const std::vector<Setting>& settings) {
   RunConfig c;
   // Norms and placement first: they decide which options exist.
-  for (const char* key : {"model.norm", "model.qk_norm", "model.placement"}) {
+  for (const char* key :
+       {"model.norm", "model.qk_norm", "model.placement", "model.layer_norm", "model.layer_placement"}) {
     const std::vector<Field> list = fields(c);
     const Field& field = *std::find_if(list.begin(), list.end(), [&](const Field& f) { return f.key == key; });
     for (const Setting& s : settings) {
@@ -200,7 +211,7 @@ RunConfig resolve(const std::vector<Setting>& settings) {
       std::vector<std::string> keys;
       for (const Field& f : list) keys.push_back(f.key);
       const bool has_section = s.key.find('.') != std::string::npos;
-      fail(s.where, str("unknown key '", s.key, "'", did_you_mean(s.key, keys),
+      fail(s.where, str("unknown key ", quote(s.key), did_you_mean(s.key, keys),
                         has_section ? "" : "; keys stand in sections such as [model]"));
     }
     assign(*field, s.value, s.where);
@@ -209,9 +220,10 @@ RunConfig resolve(const std::vector<Setting>& settings) {
   if (c.kv_heads == 0) c.kv_heads = c.heads;
   if (c.ffn_width == 0) c.ffn_width = 4 * c.width;
   if (std::isnan(c.norm_eps)) c.norm_eps = find_norm(c.norm == "none" ? c.qk_norm : c.norm)->default_eps;
-  for (const OptionSpec& spec : find_placement(c.placement)->options) {
-    c.placement_options[std::string(spec.name)] =
-        option_value(c.placement_options, find_placement(c.placement)->options, spec.name, c.layers);
+  for (const Placement* placement : placements_of(c)) {
+    for (const OptionSpec& spec : placement->options)
+      c.placement_options[std::string(spec.name)] =
+          option_value(c.placement_options, placement->options, spec.name, c.layers);
   }
   check_combinations(c, where);
   return c;
@@ -270,6 +282,9 @@ ModelConfig model_config(const RunConfig& c, int64_t vocabulary) {
   };
   m.norm = choice(c.norm);
   if (c.qk_norm != "none") m.qk_norm = choice(c.qk_norm);
+  for (const NormDef* norm : entries_of_layers("model.layer_norm", c.layer_norm, all_norms(), c.layers))
+    m.layer_norms.push_back(choice(std::string(norm->name)));
+  m.layer_placements = entries_of_layers("model.layer_placement", c.layer_placement, all_placements(), c.layers);
   m.precision = c.precision == "bf16" ? Precision::bf16 : Precision::fp32;
   m.placement = find_placement(c.placement);
   m.placement_options = c.placement_options;

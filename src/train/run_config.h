@@ -23,6 +23,7 @@ struct RunConfig {
   int64_t layers = 24, width = 64, heads = 4, kv_heads = 0, ffn_width = 0, context = 64;
   std::string activation = "gelu", position = "learned", norm = "rmsnorm", placement = "post", final_norm = "auto",
               qk_norm = "none", init = "auto";
+  std::vector<std::string> layer_norm, layer_placement;  // ranges of layers; empty: norm and placement everywhere
   bool bias = true, tie_embeddings = false;
   double dropout = 0;
 
@@ -51,7 +52,7 @@ struct RunConfig {
 struct Field {
   std::string key;  // "model.layers"
   std::string help;
-  std::variant<int64_t*, double*, bool*, std::string*, std::array<double, 2>*> value;
+  std::variant<int64_t*, double*, bool*, std::string*, std::array<double, 2>*, std::vector<std::string>*> value;
   double min = 0, max = 0;           // of numbers, inclusive
   std::vector<std::string> choices;  // of strings; empty = any text
   bool allows_auto = false;
@@ -63,6 +64,10 @@ struct Field {
 
 // All keys of `config`, in the order of the file; the options of its norm and placement among them.
 std::vector<Field> fields(RunConfig& config);
+
+// Every norm that stands in the stream, and every placement.
+std::vector<const NormDef*> norms_of(const RunConfig& config);
+std::vector<const Placement*> placements_of(const RunConfig& config);
 
 // A value for a key, and where it was written: "file:line:column" or "--set key".
 struct Setting {

@@ -34,8 +34,8 @@ SCHEDULES = ("constant", "linear", "cosine", "inverse_sqrt", "wsd")
 # numbers through the batches.
 KNOWN = {
     "run": ["name", "seed", "precision"],
-    "model": ["layers", "width", "heads", "kv_heads", "ffn_width", "activation", "context", "position", "norm", "placement", "final_norm",
-              "qk_norm", "bias", "tie_embeddings", "dropout", "init"],
+    "model": ["layers", "width", "heads", "kv_heads", "ffn_width", "activation", "context", "position", "norm", "placement", "layer_norm",
+              "layer_placement", "final_norm", "qk_norm", "bias", "tie_embeddings", "dropout", "init"],
     "norm": ["eps", "affine", "fused", "statistics", "groups", "momentum", "masked"],
     "placement": ["alpha", "beta"],
     "train": ["steps", "batch", "accumulate", "slots", "recompute", "optimizer", "lr", "warmup", "schedule", "min_lr", "betas", "eps", "momentum",

@@ -50,7 +50,8 @@ Sublayer one_sublayer(const std::string& placement, const std::vector<real>& x, 
   };
   const Var x_var = constant("x"), f_var = constant("f");
   const Placement& p = *find_placement(placement);
-  Wire wire(graph, norm, p, options, 2);
+  Wire wire(graph, options, 2);
+  wire.enter(p, norm, 0);
   Var seen;
   Branch branch = [&](Var in) {
     seen = affine(in, 1, 0);

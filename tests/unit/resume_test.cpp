@@ -162,6 +162,20 @@ TEST_CASE("metrics that lack rows before the checkpoint, or whose rows were edit
   CHECK_NOTHROW(train_run(with({}), options(here, true)));
 }
 
+TEST_CASE("a run whose checkpoint was lost is neither passed off as done nor begun again over its rows") {
+  const ScratchDirectory here;
+  train_run(with({}), options(here, false));
+  std::filesystem::remove(here / "small/checkpoint.safetensors");
+  const std::string refused = (here / "small/checkpoint.safetensors").string() +
+                              ": is missing, so the run cannot go on; --overwrite runs it again";
+  const auto before = files_below(here.path());
+  CHECK(error_of(with({}), options(here, true), 1) == refused);
+  std::filesystem::remove(here / "small/summary.json");
+  std::filesystem::remove(here / "small/config.toml");
+  CHECK(error_of(with({}), options(here, true), 1) == refused);
+  CHECK(read_file(here / "small/metrics.csv") == before.at("small/metrics.csv"));
+}
+
 TEST_CASE("a finished run whose rows were edited is not passed off as done") {
   const ScratchDirectory here;
   train_run(with({}), options(here, false));
