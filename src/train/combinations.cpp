@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/text.h"
+#include "normlab/placement.h"
 
 namespace normlab {
 
@@ -104,8 +105,8 @@ std::vector<std::string> config_warnings(const RunConfig& c) {
   unread("norm.affine", any_norm, c.norm_affine, "norm 'none'");
   unread("norm.fused", any_norm, c.norm_fused, "norm 'none'");
   unread("eval.every", c.data.validation > 0, c.eval_every == standard.eval_every, "a run without validation data");
-  unread("model.norm", c.placement != "none" || c.final_norm == "on", c.norm == "none",
-         "placement 'none' without a final norm");
+  unread("model.norm", find_placement(c.placement)->has_norms || c.final_norm == "on", c.norm == "none",
+         str("placement '", c.placement, "' without a final norm"));
   if (c.warmup >= c.steps) {
     out.push_back(str("warmup (", c.warmup, ") covers the whole run (", c.steps, " steps); the rate never reaches lr"));
   }
