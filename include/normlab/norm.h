@@ -24,6 +24,7 @@ struct NormChoice {
   // care for it does.
   bool bf16_statistics = false;
   Options options;
+  double gain = 1;  // factor on the gain's initial value
 };
 
 // One place in the model where a norm stands; what a NormDef builds with.

@@ -24,6 +24,9 @@ Var dropout(Var x, double rate);  // training: kept with probability 1 - rate an
 // ---- channels (ops/channels.cpp): vectors along the last dimension; an absent vector gives x itself ----
 Var scale_channels(Var x, Var gain);  // (.., C) (C) -> (.., C)
 Var shift_channels(Var x, Var bias);
+// (.., C) (G) -> (.., C): the channels in G equal parts side by side, part g times factors[g]: one factor for all
+// (G = 1), for each head (G = H), for each channel (G = C).  (ops/scale_parts.cpp)
+Var scale_parts(Var x, Var factors);
 
 // ---- statistics (ops/statistics.cpp): what norms are made of ----
 // Over what a statistic runs: the C channels of one token; the T positions of one sequence, per channel; all positions

@@ -27,6 +27,9 @@ enum class Role {
 };
 
 const char* role_name(Role role);
+// The matrices that a branch's output is linear in: all of a layer but queries and keys. Depth-dependent inits scale
+// these.
+bool in_value_path(Role role);
 
 struct ParamSpec {
   std::string name;  // "layers.3.ffn.up.weight"

@@ -19,13 +19,18 @@ namespace normlab {
 
 struct Placement;
 
-// The residual stream between sub-layers. Most placements use x alone; y is there for those that carry a second stream.
+// What goes from sub-layer to sub-layer: the residual stream x and, where a placement carries one, a second thing y: a
+// second stream, a skip over two sub-layers, a weight that they share.
 struct Stream {
   Var x, y;
 };
 
 // The attention or feed-forward branch F of one sub-layer; the placement calls it exactly once.
 using Branch = std::function<Var(Var)>;
+
+// Where a placement may act inside a branch: on queries, keys and values after their projection, on the mixed values
+// before the attention's output projection, on the activated hidden channels before the feed-forward's second matrix.
+enum class Inside { query, key, value, mixed, hidden };
 
 // What a placement sees while it wires one sub-layer.
 class Wire {
@@ -36,8 +41,14 @@ class Wire {
   int64_t layer = 0;     // 0 .. N - 1
   int64_t sublayer = 0;  // 0 .. 2 N - 1: attention, ffn, attention, ...
   // The configured norm at a site of this sub-layer: "norm_in" (before the branch), "norm_out" (after the branch,
-  // before the sum), "norm_post" (after the sum).
-  Var norm(std::string_view site, Var x) const { return apply_norm(graph, *norm_choice, site, x); }
+  // before the sum), "norm_post" (after the sum), "norm_mid" (inside the branch). Its gain starts at `gain` times what
+  // the norm says.
+  Var norm(std::string_view site, Var x, double gain = 1) const;
+  // The same for each of the heads side by side in x, with one gain for all. Norms that look across positions treat
+  // each channel by itself anyway and get x whole.
+  Var head_norm(std::string_view site, Var x, int64_t heads) const;
+  // A learned vector `name` of `count` elements, without weight decay.
+  Var learned(std::string_view name, double initial, int64_t count) const;
   double option(std::string_view name) const;  // of the placement, from [placement]
 
   // What holds from here on.
@@ -58,8 +69,11 @@ struct Placement {
   std::string_view source;
   std::string_view init_rule;  // the gains that init = "auto" applies
   bool final_norm = false;     // whether final_norm = "auto" puts a norm before the head
+  bool has_norms = true;       // whether it has any site for the norm besides that one
   std::vector<OptionSpec> options = {};
   Stream (*sublayer)(Wire& w, Stream s, Branch& f) = nullptr;
+  // What stands inside the branches, heads of x lying side by side (1 for hidden channels); nullptr = x goes on.
+  Var (*inside)(Wire& w, Inside at, Var x, int64_t heads) = nullptr;
   // Factor on the standard deviation of a matrix under init = "auto"; nullptr = 1 for all.
   double (*init_gain)(const MatrixInfo& m, const Options& options) = nullptr;
   // First and last step around the stack; nullptr = the stream is x / the result is x.

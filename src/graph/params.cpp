@@ -40,6 +40,11 @@ const char* role_name(Role role) {
   return "";
 }
 
+bool in_value_path(Role role) {
+  return role == Role::value || role == Role::attention_out || role == Role::ffn_up || role == Role::ffn_gate ||
+         role == Role::ffn_down;
+}
+
 Slab::Slab(int64_t count) : size_(count) {
   if (count == 0) return;
   data_ = static_cast<real*>(allocate_zeros(bytes_of(count)));

@@ -140,6 +140,11 @@ ModelConfig small_model(const NormDef& norm, const Placement& placement) {
   m.position = Position::rope;
   m.norm = norm_choice(norm, 2);
   m.placement = &placement;
+  // Branches that start at 0 would hide themselves.
+  for (const OptionSpec& option : placement.options) {
+    const bool starts_at_zero = option.kind == OptionSpec::Kind::number && option.standard == 0;
+    if (starts_at_zero) m.placement_options[std::string(option.name)] = 0.5;
+  }
   m.init = find_init("auto");
   return m;
 }

@@ -101,6 +101,15 @@ void channels(Cases& add_case) {
       "scale_channels: 70 channels, heads",
       [](CaseInputs& in) { return scale_channels(in.graph.split(input(in, "x", 140), 2), in.weight("gain", {70})); },
       {1, 2});
+  for (const int64_t parts : {1, 4, 20}) {
+    add_case(str("scale_parts: ", parts),
+             [parts](CaseInputs& in) { return scale_parts(input(in, "x", 20), in.weight("factors", {parts})); });
+  }
+  add_case("scale_parts: one factor, many rows",
+           [](CaseInputs& in) { return scale_parts(input(in, "x", 70), in.weight("factor", {1})); }, {2, 40});
+  add_case("scale_parts: within heads", [](CaseInputs& in) {
+    return scale_parts(in.graph.split(input(in, "x", 24), 2), in.weight("factors", {3}));
+  });
   add_case("shift_channels: (B, T, C)",
            [](CaseInputs& in) { return shift_channels(input(in, "x", 20), in.weight("bias", {20})); });
   add_case("shift_channels: heads", [](CaseInputs& in) {

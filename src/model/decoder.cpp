@@ -5,8 +5,6 @@
 
 namespace normlab {
 
-double Wire::option(std::string_view name) const { return option_value(options, placement().options, name, layers); }
-
 namespace {
 
 // Records one decoder; holds what all of its parts need.
@@ -111,21 +109,28 @@ class Builder {
     return s;
   }
 
+  Var inside(Inside at, Var x, int64_t heads) {
+    return wire_.placement().inside != nullptr ? wire_.placement().inside(wire_, at, x, heads) : x;
+  }
+
   Var attend(Var x) {
-    const int64_t head_width = config_.width / config_.heads;
+    const int64_t heads = config_.heads, kv_heads = config_.kv_heads, head_width = config_.width / heads;
     Var q = project("q", Role::query, x, config_.width);
-    Var k = project("k", Role::key, x, config_.kv_heads * head_width);
-    const Var v = project("v", Role::value, x, config_.kv_heads * head_width);
+    Var k = project("k", Role::key, x, kv_heads * head_width);
+    const Var v = inside(Inside::value, project("v", Role::value, x, kv_heads * head_width), kv_heads);
     if (config_.qk_norm.def != nullptr) {  // per head, before the rotation
-      q = graph_.merge(apply_norm(graph_, config_.qk_norm, "q_norm", graph_.split(q, config_.heads)));
-      k = graph_.merge(apply_norm(graph_, config_.qk_norm, "k_norm", graph_.split(k, config_.kv_heads)));
+      q = graph_.merge(apply_norm(graph_, config_.qk_norm, "q_norm", graph_.split(q, heads)));
+      k = graph_.merge(apply_norm(graph_, config_.qk_norm, "k_norm", graph_.split(k, kv_heads)));
     }
+    q = inside(Inside::query, q, heads);
+    k = inside(Inside::key, k, kv_heads);
     if (config_.position == Position::rope) {
-      q = rope(q, config_.heads);
-      k = rope(k, config_.kv_heads);
+      q = rope(q, heads);
+      k = rope(k, kv_heads);
     }
     sublayers_.back().q = q, sublayers_.back().k = k;
-    return project("out", Role::attention_out, attention(q, k, v, config_.heads, config_.kv_heads), config_.width);
+    const Var mixed = inside(Inside::mixed, attention(q, k, v, heads, kv_heads), heads);
+    return project("out", Role::attention_out, mixed, config_.width);
   }
 
   Var feed_forward(Var x) {
@@ -138,7 +143,7 @@ class Builder {
     } else {
       hidden = activation(hidden, plain_activation());
     }
-    return project("down", Role::ffn_down, hidden, config_.width);
+    return project("down", Role::ffn_down, inside(Inside::hidden, hidden, 1), config_.width);
   }
 
   Activation plain_activation() const {

@@ -17,12 +17,16 @@ Var NormSite::vector(std::string_view name, double initial, bool trainable) cons
   return graph_->param(spec);
 }
 
-Var NormSite::gain(double initial) const { return choice_->affine ? vector("weight", initial, true) : Var{}; }
+Var NormSite::gain(double initial) const {
+  return choice_->affine ? vector("weight", choice_->gain * initial, true) : Var{};
+}
 Var NormSite::bias(double initial) const { return choice_->affine ? vector("bias", initial, true) : Var{}; }
 Var NormSite::state(std::string_view name, double initial) const { return vector(name, initial, false); }
 
 Var apply_norm(Graph& graph, const NormChoice& choice, std::string_view name, Var x) {
   if (choice.def == nullptr) return x;
+  if (choice.gain != 1 && !choice.affine)
+    graph.fail(str("the initial gain ", choice.gain, " of '", name, "' needs norm.affine = true"));
   const Graph::Scope scope(graph, name);
   const NormSite site(graph, choice, x.shape().cols());
   if (choice.bf16_statistics) return choice.def->define(site, x);

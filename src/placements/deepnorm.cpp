@@ -25,9 +25,7 @@ const Placement deepnorm = {
         },
     .init_gain =
         [](const MatrixInfo& m, const Options& options) {
-          const bool scaled = m.role == Role::value || m.role == Role::attention_out || m.role == Role::ffn_up ||
-                              m.role == Role::ffn_gate || m.role == Role::ffn_down;
-          return scaled ? option_value(options, deepnorm.options, "beta", m.layers) : 1.0;
+          return in_value_path(m.role) ? option_value(options, deepnorm.options, "beta", m.layers) : 1.0;
         },
 };
 

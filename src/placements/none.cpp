@@ -10,6 +10,7 @@ const Placement no_placement = {
     .source = "control",
     .init_rule = "none",
     .final_norm = false,
+    .has_norms = false,
     .sublayer =
         [](Wire&, Stream s, Branch& f) {
           s.x = add(s.x, f(s.x));

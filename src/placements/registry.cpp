@@ -6,6 +6,21 @@
   X(pre)                      \
   X(deepnorm)                 \
   X(sandwich)                 \
+  X(residual)                 \
+  X(subln)                    \
+  X(reordered)                \
+  X(lns)                      \
+  X(scaled_pre)               \
+  X(layerscale)               \
+  X(rezero)                   \
+  X(skipinit)                 \
+  X(normformer)               \
+  X(keel)                     \
+  X(b2t)                      \
+  X(mixln)                    \
+  X(hybridnorm)               \
+  X(tfixup)                   \
+  X(admin)                    \
   X(no_placement)             \
   /* a new one is a line above this */
 

@@ -1,5 +1,5 @@
-// Sandwich: a norm before the branch and one after it, before the sum (CogView, Ding et al. 2021, section 2.4; Peri-LN,
-// Gemma 2).
+// Sandwich: a norm before the branch and one after it, before the sum (CogView, Ding et al. 2021, section 2.4; Gemma
+// 2). Peri-LN (Kim et al. 2025, arXiv:2502.02732) is the same with, as an option, a norm of the embeddings.
 #include "normlab/placement.h"
 
 namespace normlab {
@@ -11,10 +11,15 @@ const Placement sandwich = {
     .source = "Ding et al. 2021, arXiv:2105.13290",
     .init_rule = "none",
     .final_norm = true,
+    .options = {{"embedding_norm", 0, 0, 1, OptionSpec::Kind::boolean, "Peri-LN's norm after the embeddings"}},
     .sublayer =
         [](Wire& w, Stream s, Branch& f) {
           s.x = add(s.x, w.norm("norm_out", f(w.norm("norm_in", s.x))));
           return s;
+        },
+    .start =
+        [](Wire& w, Var x) {
+          return Stream{w.option("embedding_norm") != 0 ? w.norm("embedding.norm", x) : x, {}};
         },
 };
 

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "core/text.h"
+#include "normlab/placement.h"
 #include "train/layer_ranges.h"
 
 namespace normlab {
@@ -134,8 +135,11 @@ std::vector<std::string> config_warnings(const RunConfig& c) {
     if (!is_read && !is_standard) out.push_back(str("'", key, "' has no effect: ", reader, " does not read it"));
   };
   const std::string source = str("data source '", c.data.source, "'");
+  const std::vector<const Placement*> used = placements_of(c);
   const bool generated = c.data.source != "text" && c.data.source != "tokens",
-             norm_in_stream = c.placement != "none" || c.final_norm == "on" || !c.layer_placement.empty(),
+             norm_in_stream =
+                 c.final_norm == "on" ||
+                 std::any_of(used.begin(), used.end(), [](const Placement*p) { return p->has_norms || p->final_norm; }),
              any_norm = (norm_in_stream && (c.norm != "none" || !c.layer_norm.empty())) || c.qk_norm != "none";
   unread("data.tokens", generated, c.data.tokens == standard.data.tokens, source);
   unread("data.seed", generated, c.data_seed == standard.data_seed, source);
@@ -147,7 +151,7 @@ std::vector<std::string> config_warnings(const RunConfig& c) {
     unread(key, any_norm, is_standard, "a model without norms");
   unread("eval.every", c.data.validation > 0, c.eval_every == standard.eval_every, "a run without validation data");
   unread("model.norm", norm_in_stream, c.norm == "none" || c.norm == standard.norm,
-         "placement 'none' without a final norm");
+         str("placement '", c.placement, "' without a final norm"));
   unread("model.placement", c.layer_placement.empty(), c.placement == standard.placement,
          "a model with 'model.layer_placement'");
   if (c.warmup >= c.steps) {

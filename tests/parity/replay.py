@@ -27,6 +27,7 @@ except ImportError:
     sys.exit(77)
 
 import torch_decoder as decoder
+import torch_placements as placements
 
 OPTIMIZERS = ("adam", "adamw", "sgd")
 SCHEDULES = ("constant", "linear", "cosine", "inverse_sqrt", "wsd")
@@ -37,7 +38,7 @@ KNOWN = {
     "model": ["layers", "width", "heads", "kv_heads", "ffn_width", "activation", "context", "position", "norm", "placement", "layer_norm",
               "layer_placement", "final_norm", "qk_norm", "bias", "tie_embeddings", "dropout", "init"],
     "norm": ["eps", "affine", "fused", "statistics", "groups", "momentum", "masked"],
-    "placement": ["alpha", "beta"],
+    "placement": placements.OPTIONS,
     "train": ["steps", "batch", "accumulate", "slots", "recompute", "optimizer", "lr", "warmup", "schedule", "min_lr", "betas", "eps", "momentum",
               "weight_decay", "clip"],
 }
@@ -81,7 +82,7 @@ def require_supported(config):
                 raise Refused(f"key {section}.{key} is not known to the replay")
     choices = {
         "run.precision": ("fp32",), "model.norm": tuple(decoder.NORM_EPS), "model.qk_norm": decoder.TOKEN_NORMS,
-        "model.placement": tuple(decoder.FINAL_NORM), "model.position": decoder.POSITIONS, "model.activation": tuple(decoder.ACTIVATIONS),
+        "model.placement": tuple(placements.FINAL_NORM), "model.position": decoder.POSITIONS, "model.activation": tuple(decoder.ACTIVATIONS),
         "train.optimizer": OPTIMIZERS, "train.schedule": SCHEDULES,
     }
     for key, allowed in choices.items():

@@ -33,5 +33,24 @@ replay model.placement=none model.activation=gelu_tanh train.optimizer=sgd train
 replay model.norm=none train.optimizer=adamw train.weight_decay=0.2 train.betas=[0.8,0.95] train.eps=1e-6 train.schedule=wsd
 replay data.source=markov train.schedule=inverse_sqrt train.warmup=2 train.slots=2 norm.fused=false norm.eps=0.01
 replay train.schedule=linear train.min_lr=1e-4 train.clip=1 model.placement=pre model.final_norm=off
+replay model.placement=residual model.norm=layernorm placement.scale=0.5
+replay model.placement=subln model.norm=layernorm model.activation=swiglu
+replay model.placement=reordered model.norm=rmsnorm placement.gain=0
+replay model.placement=lns model.norm=rmsnorm model.layers=4 model.init=normal
+replay model.placement=scaled_pre placement.alpha=0.8
+replay model.placement=layerscale model.norm=layernorm
+replay model.placement=rezero train.optimizer=adamw train.weight_decay=0.2 train.lr=1e-2
+replay model.placement=skipinit placement.alpha=0.3
+replay model.placement=normformer model.norm=layernorm placement.scale_skip=true train.optimizer=adamw train.weight_decay=0.2
+replay model.placement=normformer model.activation=geglu model.kv_heads=1
+replay model.placement=keel model.norm=rmsnorm model.layers=3
+replay model.placement=b2t model.norm=layernorm model.layers=3
+replay model.placement=mixln model.norm=rmsnorm model.layers=4
+replay model.placement=hybridnorm model.norm=rmsnorm model.kv_heads=1 model.position=rope
+replay model.placement=hybridnorm model.norm=layernorm placement.first_pre=true model.qk_norm=rmsnorm
+replay model.placement=hybridnorm model.norm=batchnorm model.kv_heads=1
+replay model.placement=sandwich placement.embedding_norm=true
+replay model.placement=tfixup model.position=sinusoidal
+replay model.placement=admin model.norm=layernorm train.optimizer=adamw train.weight_decay=0.2
 replay train.lr=1e30 # diverges: the losses must stop being numbers at the same step
 exit $failed

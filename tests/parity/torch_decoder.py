@@ -5,10 +5,10 @@ import math
 import torch
 import torch.nn.functional as F
 
+import torch_placements as placements
+
 NORM_EPS = {"layernorm": 1e-5, "rmsnorm": 1e-6, "batchnorm": 1e-5, "groupnorm": 1e-5, "instancenorm": 1e-5, "none": 0.0}
 TOKEN_NORMS = ("layernorm", "rmsnorm", "groupnorm", "none")
-FINAL_NORM = {"post": False, "pre": True, "deepnorm": False, "sandwich": True, "none": False}
-NORM_SITES = {"post": ["norm_post"], "pre": ["norm_in"], "deepnorm": ["norm_post"], "sandwich": ["norm_in", "norm_out"], "none": []}
 POSITIONS = ("learned", "sinusoidal", "rope", "none")
 ACTIVATIONS = {
     "relu": F.relu,
@@ -124,11 +124,15 @@ def shapes(config, vocabulary):
         for name in ("up", "gate") if m["activation"] in GATED else ("up",):
             linear(at + "ffn." + name, m["ffn_width"], width)
         linear(at + "ffn.down", width, m["ffn_width"])
-        for branch in ("attention.", "ffn."):
-            for site in NORM_SITES[m["placement"]]:
-                norm(at + branch + site, m["norm"], width)
-    if has_final_norm(m):
-        norm("final_norm", m["norm"], width)
+        per_head = m["norm"] in TOKEN_NORMS  # norms across positions see all heads' channels, each by itself
+        channels = {"width": width, "hidden": m["ffn_width"], "head": width // m["heads"] if per_head else width,
+                    "kv_head": width // m["heads"] if per_head else kv_width}
+        for site, over in placements.norm_sites(config, i).items():
+            norm(at + site, m["norm"], channels[over])
+        for name, shape in placements.learned(config).items():
+            out[at + name] = shape
+    for site in placements.model_norms(config) + (["final_norm"] if has_final_norm(m) else []):
+        norm(site, m["norm"], width)
     if not m["tie_embeddings"]:
         out["head.weight"] = (vocabulary, width)
     return out
@@ -139,7 +143,7 @@ def is_state(name):
 
 
 def has_final_norm(model):
-    return FINAL_NORM[model["placement"]] if model["final_norm"] == "auto" else model["final_norm"] == "on"
+    return placements.FINAL_NORM[model["placement"]] if model["final_norm"] == "auto" else model["final_norm"] == "on"
 
 
 def loss_sum(config, weights, tokens, targets, training=True):
@@ -158,47 +162,39 @@ def loss_sum(config, weights, tokens, targets, training=True):
     def linear(name, x):
         return F.linear(x, weights[name + ".weight"], weights.get(name + ".bias"))
 
-    def per_head_norm(site, x, heads):
-        if m["qk_norm"] == "none":
-            return x
-        # Options belong to the config's norm; a q/k norm of another kind keeps its defaults, but for eps and affine.
-        own = options if m["qk_norm"] == m["norm"] else {"eps": eps}
+    def per_head_norm(kind, site, x, heads):
         split = x.reshape(*x.shape[:2], heads, -1)
-        return apply_norm(m["qk_norm"], own, split, weights, site, valid, training).reshape(x.shape)
+        return apply_norm(kind, options, split, weights, site, valid, training).reshape(x.shape)
+
+    def head_norm(site, x, heads):
+        return per_head_norm(m["norm"], site, x, heads) if m["norm"] in TOKEN_NORMS else norm(site, x)
+
+    placement = placements.Placement(config, weights, norm, head_norm)
 
     def attention(at, x):
         q, k, v = (linear(at + name, x) for name in ("q", "k", "v"))
-        q, k = per_head_norm(at + "q_norm", q, m["heads"]), per_head_norm(at + "k_norm", k, m["kv_heads"])
+        q, k = (per_head_norm(m["qk_norm"], at + site, x, heads) for site, x, heads in (("q_norm", q, m["heads"]), ("k_norm", k, m["kv_heads"])))
+        q, k, v = placement.projected(at, q, k, v)
         if m["position"] == "rope":
             q, k = rotate(q, m["heads"]), rotate(k, m["kv_heads"])
-        return linear(at + "out", causal_attention(q, k, v, m["heads"], m["kv_heads"]))
+        return linear(at + "out", placement.mixed(at, causal_attention(q, k, v, m["heads"], m["kv_heads"])))
 
     def feed_forward(at, x):
         activation = ACTIVATIONS[m["activation"]]
         hidden = linear(at + "up", x)
-        return linear(at + "down", activation(linear(at + "gate", x)) * hidden if m["activation"] in GATED else activation(hidden))
-
-    def sublayer(at, branch, x):
-        if m["placement"] == "pre":
-            return x + branch(at, norm(at + "norm_in", x))
-        if m["placement"] == "post":
-            return norm(at + "norm_post", x + branch(at, x))
-        if m["placement"] == "deepnorm":
-            alpha = config["placement"]["alpha"]
-            alpha = (2 * m["layers"]) ** 0.25 if alpha == "auto" else alpha
-            return norm(at + "norm_post", alpha * x + branch(at, x))
-        if m["placement"] == "sandwich":
-            return x + norm(at + "norm_out", branch(at, norm(at + "norm_in", x)))
-        return x + branch(at, x)
+        hidden = activation(linear(at + "gate", x)) * hidden if m["activation"] in GATED else activation(hidden)
+        return linear(at + "down", placement.hidden(at, hidden))
 
     x = F.embedding(tokens, weights["embedding.token.weight"])
     if m["position"] == "learned":
         x = x + weights["embedding.position.weight"][: tokens.shape[1]]
     elif m["position"] == "sinusoidal":
         x = x + sinusoids(tokens.shape[1], m["width"], dtype)
+    x, carried = placement.start(x)
     for i in range(m["layers"]):
-        x = sublayer(f"layers.{i}.attention.", attention, x)
-        x = sublayer(f"layers.{i}.ffn.", feed_forward, x)
+        for name, branch in (("attention", attention), ("ffn", feed_forward)):
+            x, carried = placement.sublayer(i, name, lambda z: branch(f"layers.{i}.{name}.", z), x, carried)
+    x = placement.finish(x, carried)
     if has_final_norm(m):
         x = norm("final_norm", x)
     logits = F.linear(x, weights["embedding.token.weight" if m["tie_embeddings"] else "head.weight"])

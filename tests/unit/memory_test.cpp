@@ -97,6 +97,8 @@ TEST_CASE("computing a layer again for its backward changes no bit", "[threads]"
            {"model.placement=post", "model.norm=layernorm", "model.dropout=0.1"},
            {"model.placement=sandwich", "model.norm=batchnorm"},  // whose running statistics must move once
            {"model.placement=deepnorm", "model.qk_norm=rmsnorm", "model.position=rope", "model.activation=swiglu"},
+           {"model.placement=residual"},                       // a second stream from layer to layer
+           {"model.placement=rezero", "placement.alpha=0.5"},  // a weight that two sub-layers share
            {"run.precision=bf16", "model.norm=groupnorm", "norm.groups=2"},
            {"norm.fused=false", "train.accumulate=2", "model.tie_embeddings=true"}}) {
     INFO(settings[0]);

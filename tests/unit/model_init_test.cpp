@@ -15,6 +15,11 @@ namespace {
 bool is_embedding(Role role) { return role == Role::token_embedding || role == Role::position_embedding; }
 bool writes_to_stream(Role role) { return role == Role::attention_out || role == Role::ffn_down; }
 
+// Initial values of gains, biases and the learned weights of placements, of 3 layers.
+const std::map<std::string, double> kVectors = {{"weight", 1},     {"bias", 0},
+                                                {"gamma", 0.1},    {"alpha", 0},
+                                                {"head_scale", 1}, {"omega", std::sqrt(7 / std::log(7.0) - 1)}};
+
 double drawn_std(const ParamStore& store, int p) {
   const int64_t n = store.spec(p).shape.count();
   double sum = 0;
@@ -59,8 +64,10 @@ TEST_CASE("every matrix is drawn with the standard deviation of its init and pla
         const ParamSpec& spec = probe.store().spec(p);
         INFO(placement->name << ", " << init.name << ", " << spec.name);
         if (spec.role == Role::vector) {
-          const double value = spec.name.ends_with(".weight") ? 1 : 0;  // gains and biases
-          for (int64_t i = 0; i < spec.shape.count(); ++i) CHECK(probe.store().value(p)[i] == static_cast<real>(value));
+          const std::string leaf = spec.name.substr(spec.name.rfind('.') + 1);
+          if (kVectors.count(leaf) == 0) continue;
+          const auto value = static_cast<real>(kVectors.at(leaf));
+          for (int64_t i = 0; i < spec.shape.count(); ++i) CHECK(probe.store().value(p)[i] == value);
           continue;
         }
         double in = width, out = width;
@@ -71,10 +78,12 @@ TEST_CASE("every matrix is drawn with the standard deviation of its init and pla
         double wanted = is_embedding(spec.role) ? 1 / std::sqrt(width) : std::sqrt(2 / (in + out));  // auto, xavier
         if (init.name == "gpt2") wanted = writes_to_stream(spec.role) ? 0.02 / std::sqrt(2 * layers) : 0.02;
         if (init.name == "normal") wanted = 0.02;
-        if (init.name == "auto" && placement->name == "deepnorm") {
+        if (init.name == "auto") {
           const bool plain =
               is_embedding(spec.role) || spec.role == Role::query || spec.role == Role::key || spec.role == Role::head;
-          if (!plain) wanted *= std::pow(8 * layers, -0.25);
+          if (placement->name == "deepnorm" && !plain) wanted *= std::pow(8 * layers, -0.25);
+          if (placement->name == "subln" && !plain) wanted *= std::sqrt(std::log(2 * layers));
+          if (placement->name == "tfixup" && (!plain || is_embedding(spec.role))) wanted *= std::pow(9 * layers, -0.25);
         }
         CHECK(spec.std == Approx(wanted).epsilon(1e-12));
         // n draws have a relative standard error of 1 / sqrt(2 n).

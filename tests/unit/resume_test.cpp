@@ -54,7 +54,9 @@ const std::vector<std::vector<std::string>> kVariants = {
      "train.clip=0.5"},
     {"model.norm=layernorm", "model.placement=deepnorm", "train.optimizer=sgd", "train.momentum=0.9",
      "train.schedule=cosine", "data.padding=0.2"},
-    {"model.norm=instancenorm", "model.qk_norm=rmsnorm", "train.schedule=wsd", "model.tie_embeddings=true"}};
+    {"model.norm=instancenorm", "model.qk_norm=rmsnorm", "train.schedule=wsd", "model.tie_embeddings=true"},
+    {"model.placement=normformer", "placement.scale_skip=true", "train.optimizer=adamw", "train.weight_decay=0.1"},
+    {"model.placement=rezero"}};
 
 }  // namespace
 
