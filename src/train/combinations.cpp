@@ -95,13 +95,14 @@ std::vector<std::string> config_warnings(const RunConfig& c) {
   };
   const std::string source = str("data source '", c.data.source, "'");
   const bool generated = c.data.source != "text" && c.data.source != "tokens",
-             any_norm = c.norm != "none" || c.qk_norm != "none";
+             any_norm = c.norm != "none" || c.qk_norm != "none",
+             any_affine = find_norm(c.norm)->has_affine || find_norm(c.qk_norm)->has_affine;
   unread("data.tokens", generated, c.data.tokens == standard.data.tokens, source);
   unread("data.seed", generated, c.data_seed == standard.data_seed, source);
   unread("data.states", c.data.source == "markov", c.data.states == standard.data.states, source);
   unread("data.branches", c.data.source == "markov", c.data.branches == standard.data.branches, source);
   unread("data.tokenizer", c.data.source == "text", c.data.tokenizer == standard.data.tokenizer, source);
-  unread("norm.affine", any_norm, c.norm_affine, "norm 'none'");
+  unread("norm.affine", any_affine, c.norm_affine, str("norm '", c.norm, "'"));
   unread("norm.fused", any_norm, c.norm_fused, "norm 'none'");
   unread("eval.every", c.data.validation > 0, c.eval_every == standard.eval_every, "a run without validation data");
   unread("model.norm", c.placement != "none" || c.final_norm == "on", c.norm == "none",
