@@ -35,15 +35,17 @@ class NormSite {
   int64_t width() const { return width_; }  // length of the last dimension
   double eps() const { return choice_->eps; }
   double option(std::string_view name) const;
+  bool affine() const { return choice_->affine; }
   // Parameters `weight` and `bias` of shape (width). Absent Vars when affine is off: scale_channels and shift_channels
-  // then pass x on.
-  Var gain(double initial = 1) const;
+  // then pass x on. `unit_offset`: the parameter is w = gain - 1.
+  Var gain(double initial = 1, bool unit_offset = false) const;
   Var bias(double initial = 0) const;
+  Var number(std::string_view name, double initial) const;  // a learned number, shape (1), whatever affine says
   // A value per channel that is kept, saved and restored, but not trained: a running mean.
   Var state(std::string_view name, double initial) const;
 
  private:
-  Var vector(std::string_view name, double initial, bool trainable) const;
+  Var param(std::string_view name, int64_t length, double initial, bool trainable) const;
   Graph* graph_;
   const NormChoice* choice_;
   int64_t width_;
@@ -68,6 +70,10 @@ struct NormDef {
   // Rows where the formula has no derivative, by the names the gradient check tries ("zero", "constant", "small"; see
   // lab/gradcheck_cases.cpp).
   std::vector<std::string_view> rough = {};
+  bool has_affine = true;  // false: neither gain nor bias, whatever norm.affine says
+  // The switch among the options under which backward leaves a part of the derivative out, as the paper wants it. The
+  // gradient check turns it off.
+  std::string_view detaching = "";
   std::vector<OptionSpec> options = {};
   Var (*define)(const NormSite& site, Var x) = nullptr;  // (.., width) -> same shape
   Var (*fused)(const NormSite& site, Var x) = nullptr;
@@ -75,6 +81,11 @@ struct NormDef {
 
 // x through the norm `choice`, its parameters named graph.path(name).weight and so on. A choice without a def gives x.
 Var apply_norm(Graph& graph, const NormChoice& choice, std::string_view name, Var x);
+
+// An option that norms share: the gain of Gemma's RMSNorm and of Megatron's LayerNorm-1p.
+inline OptionSpec unit_offset_option() {
+  return {"unit_offset", 0, 0, 1, OptionSpec::Kind::boolean, "the gain is kept as w, from 0, and used as 1 + w"};
+}
 
 // src/norms/registry.cpp
 const std::vector<const NormDef*>& all_norms();

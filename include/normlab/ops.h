@@ -19,14 +19,21 @@ Var multiply(Var x, Var y);                         // x y, same shapes
 Var affine(Var x, double factor, double offset);    // factor x + offset
 enum class Activation { relu, gelu, gelu_tanh, silu, tanh, erf };
 Var activation(Var x, Activation f);
-Var dropout(Var x, double rate);  // training: kept with probability 1 - rate and divided by it; else x
+Var at_least(Var x, double least);  // max(x, least)
+Var detach(Var x);                  // x, but no gradient passes
+Var dropout(Var x, double rate);    // training: kept with probability 1 - rate and divided by it; else x
 
-// ---- channels (ops/channels.cpp): vectors along the last dimension; an absent vector gives x itself ----
+// ---- channels (ops/channels.cpp): vectors along the last dimension, or one number, shape (1), for all of it; an
+// absent one gives x itself ----
 Var scale_channels(Var x, Var gain);  // (.., C) (C) -> (.., C)
 Var shift_channels(Var x, Var bias);
 // (.., C) (G) -> (.., C): the channels in G equal parts side by side, part g times factors[g]: one factor for all
 // (G = 1), for each head (G = H), for each channel (G = C).  (ops/scale_parts.cpp)
 Var scale_parts(Var x, Var factors);
+Var first_channels(Var x, int64_t count);  // (.., C) -> (.., count)
+// A group's channels at all positions as one row, and back.
+Var gather_groups(Var x, int64_t groups);  // (B, T, C) -> (B, G, T C / G)
+Var scatter_groups(Var x, int64_t time);   // (B, G, T C / G) -> (B, T, C)
 
 // ---- statistics (ops/statistics.cpp): what norms are made of ----
 // Over what a statistic runs: the C channels of one token; the T positions of one sequence, per channel; all positions

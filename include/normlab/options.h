@@ -13,10 +13,11 @@ struct OptionSpec {
   std::string_view name;
   double standard;  // the default; NaN where `rule` gives it
   double min, max;  // inclusive
-  enum class Kind { number, integer, boolean } kind;
+  enum class Kind { number, integer, boolean, word } kind;
   std::string_view help;
   bool divides_width = false;                     // must divide model.width
   double (*rule)(std::int64_t layers) = nullptr;  // what "auto" means: the paper's rule for N layers
+  std::vector<std::string_view> words = {};       // of Kind::word; the value is a word's place among them, from 0
 };
 
 // Values by name. Absent = the default.

@@ -86,10 +86,13 @@ void print_check(const RunConfig& config) {
 std::string options_text(const std::vector<OptionSpec>& options, std::string_view section) {
   std::string out;
   for (const OptionSpec& o : options) {
+    const std::vector<std::string> words(o.words.begin(), o.words.end());
     const std::string standard = std::isnan(o.standard)                ? "auto"
                                  : o.kind == OptionSpec::Kind::boolean ? (o.standard != 0 ? "true" : "false")
+                                 : o.kind == OptionSpec::Kind::word    ? words[static_cast<std::size_t>(o.standard)]
                                                                        : number(o.standard);
-    out += str("                option ", section, ".", o.name, " = ", standard, ": ", o.help, "\n");
+    out += str("                option ", section, ".", o.name, " = ", standard, ": ", o.help,
+               words.empty() ? "" : str(": ", join(words, " | ")), "\n");
   }
   return out;
 }

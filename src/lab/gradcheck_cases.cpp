@@ -52,6 +52,8 @@ GradcheckCase norm_case(const NormDef& def, const NormChoice& choice, const Edge
   c.ignored = edge.ignored;
   if (std::find(def.rough.begin(), def.rough.end(), edge.name) != def.rough.end())
     c.rough = "declared to have no derivative here";
+  if (!def.detaching.empty() && option_value(choice.options, def.options, def.detaching) != 0)
+    c.rough = "leaves a part of the derivative out by design";
   c.record = [choice, edge, heads](CaseInputs& in) {
     Graph& g = in.graph;
     const Var x =
@@ -75,11 +77,17 @@ GradcheckCase model_case(std::string name, const ModelConfig& config) {
   return c;
 }
 
-// An allowed value of the option other than its default.
-double other_value(const OptionSpec& option) {
-  if (option.kind == OptionSpec::Kind::boolean) return option.standard != 0 ? 0 : 1;
+// Allowed values of the option other than its default: every other word or switch, one number.
+std::vector<double> other_values(const OptionSpec& option) {
+  std::vector<double> others;
+  if (option.kind == OptionSpec::Kind::boolean || option.kind == OptionSpec::Kind::word) {
+    for (double value = option.min; value <= option.max; ++value) {
+      if (value != option.standard) others.push_back(value);
+    }
+    return others;
+  }
   const double value = std::clamp(option.kind == OptionSpec::Kind::integer ? 2.0 : 1.5, option.min, option.max);
-  return value == option.standard ? std::clamp(1.0, option.min, option.max) : value;
+  return {value == option.standard ? std::clamp(1.0, option.min, option.max) : value};
 }
 
 // Norms and placements are crossed; what is independent of both is tried on one model.
@@ -130,6 +138,7 @@ NormChoice norm_choice(const NormDef& def, double integer) {
   for (const OptionSpec& option : def.options) {
     if (option.kind == OptionSpec::Kind::integer)
       choice.options[std::string(option.name)] = std::clamp(integer, option.min, option.max);
+    if (option.name == def.detaching) choice.options[std::string(option.name)] = 0;
   }
   return choice;
 }
@@ -170,9 +179,13 @@ std::vector<GradcheckCase> norm_cases(const NormDef& def) {
     vary("default options", [](NormChoice& c) { c.options.clear(); });
     vary("eps 0.5", [](NormChoice& c) { c.eps = 0.5; });
     for (const OptionSpec& option : def.options) {
-      vary(str(option.name, " = ", other_value(option)),
-           [&](NormChoice& c) { c.options[std::string(option.name)] = other_value(option); });
-      cases.back().ignored = Ignored::some;
+      for (const double value : other_values(option)) {
+        const bool word = option.kind == OptionSpec::Kind::word;
+        vary(word ? str(option.name, " = ", option.words[static_cast<std::size_t>(value)])
+                  : str(option.name, " = ", value),
+             [&](NormChoice& c) { c.options[std::string(option.name)] = value; });
+        cases.back().ignored = Ignored::some;
+      }
     }
     if (def.reach == Reach::token) cases.push_back(norm_case(def, choice, plain, "two heads", true));
   }
@@ -190,9 +203,11 @@ std::vector<GradcheckCase> model_cases() {
       cases.back().training = false;
     }
     for (const OptionSpec& option : placement->options) {
-      ModelConfig config = small_model(*all_norms().front(), *placement);
-      config.placement_options[std::string(option.name)] = other_value(option);
-      cases.push_back(model_case(str(placement->name, ", ", option.name, " = ", other_value(option)), config));
+      for (const double value : other_values(option)) {
+        ModelConfig config = small_model(*all_norms().front(), *placement);
+        config.placement_options[std::string(option.name)] = value;
+        cases.push_back(model_case(str(placement->name, ", ", option.name, " = ", value), config));
+      }
     }
   }
   return cases;

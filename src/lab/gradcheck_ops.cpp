@@ -90,6 +90,11 @@ void elementwise(Cases& add_case) {
                         f);
     });
   }
+  GradcheckCase& detached = add_case("detach: one of two", [](CaseInputs& in) {
+    const Var x = input(in, "x", 6);
+    return multiply(detach(x), x);
+  });
+  detached.rough = "leaves a part of the derivative out by design";
   add_case("dropout: training", [](CaseInputs& in) { return dropout(input(in, "x", 20), 0.3); });
   add_case("dropout: evaluation", [](CaseInputs& in) { return dropout(input(in, "x", 6), 0.3); }).training = false;
 }
@@ -114,6 +119,23 @@ void channels(Cases& add_case) {
            [](CaseInputs& in) { return shift_channels(input(in, "x", 20), in.weight("bias", {20})); });
   add_case("shift_channels: heads", [](CaseInputs& in) {
     return shift_channels(in.graph.split(input(in, "x", 20), 4), in.weight("bias", {5}));
+  });
+}
+
+void parts_of_channels(Cases& add_case) {
+  add_case("scale_channels: one number",
+           [](CaseInputs& in) { return scale_channels(input(in, "x", 20), in.weight("gain", {1})); });
+  add_case("scale_channels: one number, one channel",
+           [](CaseInputs& in) { return scale_channels(input(in, "x", 1), in.weight("gain", {1})); });
+  add_case("shift_channels: one number, heads", [](CaseInputs& in) {
+    return shift_channels(in.graph.split(input(in, "x", 20), 4), in.weight("bias", {1}));
+  });
+  add_case("first_channels: some", [](CaseInputs& in) { return first_channels(input(in, "x", 20), 3); });
+  add_case("first_channels: heads",
+           [](CaseInputs& in) { return first_channels(in.graph.split(input(in, "x", 20), 4), 2); });
+  add_case("gather_groups: 4 of 5 channels", [](CaseInputs& in) { return gather_groups(input(in, "x", 20), 4); });
+  add_case("scatter_groups: 4 of 5 channels", [](CaseInputs& in) {
+    return scatter_groups(in.tensor("x", {in.graph.batch(), 4, 25}), in.graph.time());
   });
 }
 
@@ -241,6 +263,7 @@ std::vector<GradcheckCase> op_cases() {
   matrices_and_tables(cases);
   elementwise(cases);
   channels(cases);
+  parts_of_channels(cases);
   statistics(cases);
   row_norms(cases);
   attention_and_loss(cases);

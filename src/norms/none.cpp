@@ -8,6 +8,7 @@ const NormDef no_norm = {
     .name = "none",
     .formula = "x",
     .source = "control",
+    .has_affine = false,
     .define = [](const NormSite&, Var x) { return x; },
 };
 

@@ -8,6 +8,14 @@
   X(batchnorm)           \
   X(groupnorm)           \
   X(instancenorm)        \
+  X(prmsnorm)            \
+  X(crmsnorm)            \
+  X(scalenorm)           \
+  X(l2norm)              \
+  X(groupnorm_time)      \
+  X(adanorm)             \
+  X(dyt)                 \
+  X(derf)                \
   X(no_norm)             \
   /* a new one is a line above this */
 

@@ -93,6 +93,21 @@ class Activate final : public Op {
   int64_t rows_, cols_;
 };
 
+// y = x;  dx = 0.
+class Detach final : public Op {
+ public:
+  std::string_view name() const override { return "detach"; }
+  Needs needs() const override { return Needs::nothing; }
+  void forward(const OpContext& c) const override {
+    const ConstView x = c.in(0);
+    for (int64_t r = 0; r < x.rows; ++r) std::copy_n(x.row(r), x.cols, c.out().row(r));
+  }
+  void backward(const OpContext& c) const override {
+    const Gradient dx = c.grad(0);
+    for (int64_t r = 0; r < dx.view.rows && !dx.accumulate; ++r) std::fill_n(dx.view.row(r), dx.view.cols, real(0));
+  }
+};
+
 // Training: y = x keep / (1 - rate), keep drawn per element by (seed, op, update, sequence of the update, position,
 // channel): the mask depends neither on slots nor on accumulation. Evaluation: y = x. Drawn again in backward rather
 // than stored.
@@ -164,6 +179,10 @@ Var affine(Var x, double factor, double offset) {
 Var activation(Var x, Activation f) {
   return x.graph->append(std::make_unique<Activate>(unary_of(f), x.shape()), {x}, x.shape());
 }
+
+Var at_least(Var x, double least) { return affine(activation(affine(x, 1, -least), Activation::relu), 1, least); }
+
+Var detach(Var x) { return x.graph->append(std::make_unique<Detach>(), {x}, x.shape()); }
 
 Var dropout(Var x, double rate) {
   if (rate == 0) return x;

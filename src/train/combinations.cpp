@@ -136,18 +136,23 @@ std::vector<std::string> config_warnings(const RunConfig& c) {
   };
   const std::string source = str("data source '", c.data.source, "'");
   const std::vector<const Placement*> used = placements_of(c);
+  const std::vector<const NormDef*> norms = norms_of(c);
   const bool generated = c.data.source != "text" && c.data.source != "tokens",
              norm_in_stream =
                  c.final_norm == "on" ||
                  std::any_of(used.begin(), used.end(), [](const Placement*p) { return p->has_norms || p->final_norm; }),
-             any_norm = (norm_in_stream && (c.norm != "none" || !c.layer_norm.empty())) || c.qk_norm != "none";
+             any_norm = (norm_in_stream && (c.norm != "none" || !c.layer_norm.empty())) || c.qk_norm != "none",
+             any_affine =
+                 any_norm && (find_norm(c.qk_norm)->has_affine ||
+                              std::any_of(norms.begin(), norms.end(), [](const NormDef*n) { return n->has_affine; }));
   unread("data.tokens", generated, c.data.tokens == standard.data.tokens, source);
   unread("data.seed", generated, c.data_seed == standard.data_seed, source);
   unread("data.states", c.data.source == "markov", c.data.states == standard.data.states, source);
   unread("data.branches", c.data.source == "markov", c.data.branches == standard.data.branches, source);
   unread("data.tokenizer", c.data.source == "text", c.data.tokenizer == standard.data.tokenizer, source);
-  for (const auto& [key, is_standard] : {std::pair("norm.affine", c.norm_affine), std::pair("norm.fused", c.norm_fused),
-                                         std::pair("norm.eps", c.norm_eps == find_norm(c.norm)->default_eps)})
+  unread("norm.affine", any_affine, c.norm_affine, any_norm ? str("norm '", c.norm, "'") : "a model without norms");
+  for (const auto& [key, is_standard] :
+       {std::pair("norm.fused", c.norm_fused), std::pair("norm.eps", c.norm_eps == find_norm(c.norm)->default_eps)})
     unread(key, any_norm, is_standard, "a model without norms");
   unread("eval.every", c.data.validation > 0, c.eval_every == standard.eval_every, "a run without validation data");
   unread("model.norm", norm_in_stream, c.norm == "none" || c.norm == standard.norm,

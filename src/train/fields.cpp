@@ -64,7 +64,7 @@ class List {
                      &at->second,
                      spec.min,
                      spec.max,
-                     {},
+                     {spec.words.begin(), spec.words.end()},
                      spec.rule != nullptr,
                      spec.kind == OptionSpec::Kind::integer,
                      spec.kind == OptionSpec::Kind::boolean});
@@ -196,6 +196,7 @@ std::string Field::text() const {
   }
   const double number = *std::get<double*>(value);
   if (std::isnan(number)) return "\"auto\"";
+  if (!choices.empty()) return toml_string(choices[static_cast<std::size_t>(number)]);
   if (on_off) return number != 0 ? "true" : "false";
   return whole ? std::to_string(static_cast<int64_t>(number)) : toml_number(number);
 }

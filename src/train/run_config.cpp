@@ -63,7 +63,7 @@ bool is_bare_text(const std::string& key, std::string_view value) {
   RunConfig c;
   const std::vector<Field> list = fields(c);
   const bool takes_text = std::any_of(list.begin(), list.end(), [&](const Field& f) {
-    return f.key == key && std::holds_alternative<std::string*>(f.value);
+    return f.key == key && (std::holds_alternative<std::string*>(f.value) || !f.choices.empty());
   });
   if (value.empty()) return takes_text;
   return std::string_view("\"'[{").find(value[0]) == std::string_view::npos &&
@@ -93,6 +93,15 @@ double number_in_range(const Field& f, const Toml& value, const std::string& whe
   return value.number;
 }
 
+std::ptrdiff_t place_of_word(const Field& f, const std::string& word, const std::string& where) {
+  const auto at = std::find(f.choices.begin(), f.choices.end(), word);
+  if (at == f.choices.end()) {
+    fail(where, str("'", f.key, "' is ", quote(word), did_you_mean(word, f.choices),
+                    "; expected one of: ", join(f.choices, ", ")));
+  }
+  return at - f.choices.begin();
+}
+
 void assign(const Field& f, const Toml& value, const std::string& where) {
   const auto wrong = [&](std::string_view expected) {
     fail(where, str("'", f.key, "' must be ", expected, ", not ", shown(value)));
@@ -106,10 +115,7 @@ void assign(const Field& f, const Toml& value, const std::string& where) {
     **flag = value.boolean;
   } else if (auto* const* text = std::get_if<std::string*>(&f.value)) {
     if (value.kind != Toml::Kind::kString) wrong("a string in quotes");
-    if (!f.choices.empty() && std::find(f.choices.begin(), f.choices.end(), value.string) == f.choices.end()) {
-      fail(where, str("'", f.key, "' is ", quote(value.string), did_you_mean(value.string, f.choices),
-                      "; expected one of: ", join(f.choices, ", ")));
-    }
+    if (!f.choices.empty()) place_of_word(f, value.string, where);
     **text = value.string;
   } else if (auto* const* pair = std::get_if<std::array<double, 2>*>(&f.value)) {
     if (value.kind != Toml::Kind::kArray || value.items.size() != 2) wrong("a list of two numbers");
@@ -125,7 +131,10 @@ void assign(const Field& f, const Toml& value, const std::string& where) {
     }
   } else {
     double& to_number = *std::get<double*>(f.value);
-    if (f.allows_auto && value.kind == Toml::Kind::kString && value.string == "auto") {
+    if (!f.choices.empty()) {
+      if (value.kind != Toml::Kind::kString) wrong("a string in quotes");
+      to_number = static_cast<double>(place_of_word(f, value.string, where));
+    } else if (f.allows_auto && value.kind == Toml::Kind::kString && value.string == "auto") {
       to_number = std::numeric_limits<double>::quiet_NaN();
     } else if (f.on_off) {
       if (value.kind != Toml::Kind::kBoolean) wrong("true or false");

@@ -54,7 +54,7 @@ struct Field {
   std::string help;
   std::variant<int64_t*, double*, bool*, std::string*, std::array<double, 2>*, std::vector<std::string>*> value;
   double min = 0, max = 0;           // of numbers, inclusive
-  std::vector<std::string> choices;  // of strings; empty = any text
+  std::vector<std::string> choices;  // of strings, empty = any text; of a number: the words it stands for, by place
   bool allows_auto = false;
   bool whole = false;  // an option kept as a double that must be a whole number, or 0 / 1 for a switch
   bool on_off = false;

@@ -29,6 +29,22 @@ replay model.placement=deepnorm model.norm=rmsnorm placement.alpha=1.5 model.fin
 replay model.placement=sandwich model.norm=rmsnorm model.qk_norm=layernorm model.activation=silu train.accumulate=2 data.padding=0.2
 replay model.placement=sandwich model.norm=batchnorm train.accumulate=2 model.tie_embeddings=true
 replay model.placement=pre model.norm=groupnorm norm.groups=2 model.qk_norm=groupnorm model.position=sinusoidal
+replay model.placement=post model.norm=layernorm norm.bias=false norm.unit_offset=true train.optimizer=adamw train.weight_decay=0.1
+replay model.norm=layernorm norm.fused=false norm.unit_offset=true model.qk_norm=rmsnorm
+replay model.norm=rmsnorm norm.eps_position=outside norm.eps=0.1 norm.unit_offset=true model.placement=pre
+replay model.norm=rmsnorm norm.eps_position=clamped norm.eps=0.5 model.placement=sandwich model.qk_norm=rmsnorm
+replay model.norm=prmsnorm norm.share=0.3 model.placement=pre
+replay model.norm=crmsnorm norm.eps=0.1 model.placement=sandwich model.qk_norm=crmsnorm
+replay model.norm=scalenorm model.placement=pre model.qk_norm=l2norm
+replay model.norm=scalenorm norm.affine=false model.placement=post
+replay model.norm=l2norm model.placement=pre
+replay model.norm=l2norm norm.affine=false model.placement=sandwich model.qk_norm=scalenorm
+replay model.norm=groupnorm_time norm.groups=2 model.placement=pre data.padding=0.3
+replay model.norm=adanorm norm.scale=1.5 norm.slope=0.2 model.placement=post model.qk_norm=adanorm
+replay model.norm=adanorm norm.detach=false model.placement=pre
+replay model.norm=dyt model.placement=pre model.qk_norm=derf norm.alpha=0.8
+replay model.norm=dyt norm.affine=false model.placement=sandwich
+replay model.norm=derf model.placement=pre model.tie_embeddings=true
 replay model.placement=none model.activation=gelu_tanh train.optimizer=sgd train.lr=0.1 train.momentum=0.9 train.weight_decay=0.01 train.clip=0.5
 replay model.norm=none train.optimizer=adamw train.weight_decay=0.2 train.betas=[0.8,0.95] train.eps=1e-6 train.schedule=wsd
 replay data.source=markov train.schedule=inverse_sqrt train.warmup=2 train.slots=2 norm.fused=false norm.eps=0.01

@@ -7,8 +7,12 @@ import torch.nn.functional as F
 
 import torch_placements as placements
 
-NORM_EPS = {"layernorm": 1e-5, "rmsnorm": 1e-6, "batchnorm": 1e-5, "groupnorm": 1e-5, "instancenorm": 1e-5, "none": 0.0}
-TOKEN_NORMS = ("layernorm", "rmsnorm", "groupnorm", "none")
+NORM_EPS = {"layernorm": 1e-5, "rmsnorm": 1e-6, "batchnorm": 1e-5, "groupnorm": 1e-5, "instancenorm": 1e-5, "prmsnorm": 1e-8,
+            "crmsnorm": 1e-5, "scalenorm": 1e-3, "l2norm": 1e-3, "groupnorm_time": 1e-5, "adanorm": 1e-5, "dyt": 0.0, "derf": 0.0, "none": 0.0}
+TOKEN_NORMS = ("layernorm", "rmsnorm", "groupnorm", "prmsnorm", "crmsnorm", "scalenorm", "l2norm", "adanorm", "dyt", "derf", "none")
+# What an option is where the config does not name it. Norms that read the same one share it, q/k norms too.
+NORM_OPTIONS = {"bias": True, "unit_offset": False, "eps_position": "inside", "groups": 4, "share": 0.0625, "scale": 1.0, "slope": 0.1, "detach": True}
+WITHOUT_BIAS = ("rmsnorm", "prmsnorm", "crmsnorm", "scalenorm", "l2norm")
 POSITIONS = ("learned", "sinusoidal", "rope", "none")
 ACTIVATIONS = {
     "relu": F.relu,
@@ -25,16 +29,41 @@ def apply_norm(kind, options, x, weights, site, valid, training):
     """x (.., C) through the norm whose parameters are weights[site + ".weight"] and so on; `valid` (B, T) marks positions with a target."""
     if kind == "none":
         return x
+    options = NORM_OPTIONS | options
     width = x.shape[-1]
     eps = options["eps"]
     gain, bias = weights.get(site + ".weight"), weights.get(site + ".bias")
+    if options["unit_offset"] and gain is not None and kind in ("layernorm", "rmsnorm"):
+        gain = 1 + gain
     if kind == "layernorm":
         return F.layer_norm(x, (width,), gain, bias, eps)
     if kind == "rmsnorm":
-        y = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)
-        return y if gain is None else y * gain
+        square, position = x.pow(2).mean(-1, keepdim=True), options["eps_position"]
+        if position == "inside":
+            return affine(x / torch.sqrt(square + eps), gain)
+        return affine(x / (square.sqrt() + eps) if position == "outside" else x / square.sqrt().clamp_min(eps), gain)
+    if kind == "prmsnorm":
+        part = x[..., : max(1, math.ceil(options["share"] * width - 1e-9))]
+        return affine(x / torch.sqrt(part.pow(2).mean(-1, keepdim=True) + eps), gain)
+    if kind == "crmsnorm":
+        whole = torch.cat((x, -x.sum(-1, keepdim=True)), -1)
+        return affine((whole / torch.sqrt(whole.pow(2).mean(-1, keepdim=True) + eps))[..., :-1], gain)
+    if kind == "scalenorm":
+        return F.normalize(x, dim=-1, eps=eps) * (math.sqrt(width) if gain is None else gain)
+    if kind == "l2norm":
+        return affine(F.normalize(x, dim=-1, eps=eps), gain)
     if kind == "groupnorm":
-        return F.group_norm(x.reshape(-1, width), options.get("groups", 4), gain, bias, eps).reshape(x.shape)
+        return F.group_norm(x.reshape(-1, width), options["groups"], gain, bias, eps).reshape(x.shape)
+    if kind == "groupnorm_time":
+        return F.group_norm(x.transpose(1, 2), options["groups"], gain, bias, eps).transpose(1, 2)
+    if kind == "adanorm":
+        h = F.layer_norm(x, (width,), eps=eps)
+        factor = options["scale"] * (1 - options["slope"] * h)
+        return (factor.detach() if options["detach"] else factor) * h
+    if kind == "dyt":
+        return affine(torch.tanh(weights[site + ".alpha"] * x), gain, bias)
+    if kind == "derf":
+        return affine(torch.erf(weights[site + ".alpha"] * x + weights[site + ".shift"]), gain, bias)
     masked = options["masked"] and not bool(valid.all())
     if kind == "instancenorm":
         if not masked:
@@ -62,8 +91,9 @@ def standardized(x, mean, var, eps):
     return (x - mean) / torch.sqrt(var + eps)
 
 
-def affine(x, gain, bias):
-    return x if gain is None else x * gain + bias
+def affine(x, gain, bias=None):
+    y = x if gain is None else x * gain
+    return y if bias is None else y + bias
 
 
 def causal_attention(q, k, v, heads, kv_heads):
@@ -101,10 +131,12 @@ def shapes(config, vocabulary):
     def norm(site, kind, channels):
         if kind == "none":
             return
-        if config["norm"]["affine"]:
-            out[site + ".weight"] = (channels,)
-            if kind != "rmsnorm":
+        if config["norm"]["affine"] and kind != "adanorm":
+            out[site + ".weight"] = (1,) if kind == "scalenorm" else (channels,)
+            if kind not in WITHOUT_BIAS and not (kind == "layernorm" and not config["norm"].get("bias", True)):
                 out[site + ".bias"] = (channels,)
+        for name in {"dyt": ("alpha",), "derf": ("alpha", "shift")}.get(kind, ()):
+            out[f"{site}.{name}"] = (1,)
         if kind == "batchnorm":
             out[site + ".running_mean"] = out[site + ".running_var"] = (channels,)
 

@@ -2,108 +2,27 @@
 // from zero, constant, huge, tiny, of one element. The numbers were worked out by hand from the formulas.
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <memory>
 
 #include "core/text.h"
-#include "kernel_tables.h"
-#include "normlab/norm.h"
+#include "unit/normed.h"
 
 using namespace normlab;
 
 namespace {
-
-// loss = sum of w x, so that the gradient of x is w.
-class Weighted final : public Op {
- public:
-  explicit Weighted(std::vector<real> w) : w_(std::move(w)) {}
-  std::string_view name() const override { return "weighted"; }
-  Needs needs() const override { return Needs::nothing; }
-  void forward(const OpContext& c) const override { *c.out().data = 0; }
-  void backward(const OpContext& c) const override {
-    const View dx = c.grad(0).view;
-    for (int64_t r = 0; r < dx.rows; ++r) std::copy_n(w_.data() + r * dx.cols, dx.cols, dx.row(r));
-  }
-
- private:
-  std::vector<real> w_;
-};
-
-ParamSpec vector_of(const char* name, Shape shape) {
-  ParamSpec spec;
-  spec.name = name;
-  spec.shape = shape;
-  return spec;
-}
-
-// A norm on (1, T, C) numbers, with its gradients under the cotangent dy.
-struct Normed {
-  std::vector<double> y, dx, dgain, dbias;
-};
-
-struct Setup {
-  std::string norm;
-  bool fused = true;
-  double eps = 1e-5;
-  Options options = {};
-  Precision precision = Precision::fp32;
-  real gain = 1, bias = 0;
-  std::vector<int32_t> targets = {};  // none: all take part
-};
-
-Normed normed(const Setup& s, int64_t time, int64_t width, const std::vector<real>& x, std::vector<real> dy = {}) {
-  ParamStore store;
-  Graph graph(store, {1, time}, s.precision);
-  NormChoice choice;
-  choice.def = find_norm(s.norm);
-  choice.eps = s.eps;
-  choice.fused = s.fused;
-  choice.options = s.options;
-  dy.resize(x.size());
-  const Var y = apply_norm(graph, choice, "norm", affine(graph.param(vector_of("x", {1, time, width})), 1, 0));
-  graph.keep(y);
-  graph.set_loss(graph.append(std::make_unique<Weighted>(std::move(dy)), {y}, {1}));
-  graph.plan(Plan::training);
-  store.allocate();
-  store.initialize(1);
-  std::copy(x.begin(), x.end(), store.value(store.find("x")));
-  const int gain = store.find("norm.weight"), bias = store.find("norm.bias");
-  if (gain >= 0) std::fill_n(store.value(gain), width, s.gain);
-  if (bias >= 0) std::fill_n(store.value(bias), width, s.bias);
-  std::vector<int32_t> targets = s.targets;
-  targets.resize(static_cast<std::size_t>(time));
-  Pass pass;
-  pass.targets = targets.data();
-  graph.allocate_shared();
-  graph.prepare();
-  Workspace work(graph);
-  work.poison();
-  graph.forward(work, pass);
-  graph.backward(work, pass);
-  Normed out;
-  for (int64_t r = 0; r < time; ++r) {
-    const real* row = graph.value(work, y).row(r);
-    out.y.insert(out.y.end(), row, row + width);
-  }
-  const auto gradient = [&](int p, int64_t n) {
-    return p < 0 ? std::vector<double>() : std::vector<double>(work.gradient(p), work.gradient(p) + n);
-  };
-  out.dx = gradient(store.find("x"), time * width);
-  out.dgain = gradient(gain, width), out.dbias = gradient(bias, width);
-  return out;
-}
 
 // LayerNorm and its relatives: each sees `v` as the elements it normalizes together.
 const std::vector<Setup>& centered_norms() {
   static const std::vector<Setup> all = {{.norm = "layernorm"},
                                          {.norm = "layernorm", .fused = false},
                                          {.norm = "groupnorm", .options = {{"groups", 1}}},
+                                         {.norm = "groupnorm_time", .options = {{"groups", 1}}},
                                          {.norm = "batchnorm"},
                                          {.norm = "instancenorm"}};
   return all;
 }
 const std::vector<Setup>& rms_norms() {
-  static const std::vector<Setup> all = {{.norm = "rmsnorm"}, {.norm = "rmsnorm", .fused = false}};
+  static const std::vector<Setup> all = {
+      {.norm = "rmsnorm"}, {.norm = "rmsnorm", .fused = false}, {.norm = "prmsnorm", .options = {{"share", 1}}}};
   return all;
 }
 bool looks_down(const Setup& s) { return s.norm == "batchnorm" || s.norm == "instancenorm"; }
@@ -131,26 +50,6 @@ Normed on(const Setup& s, const std::vector<real>& v, const std::vector<real>& d
   }
   first.dgain = all.dgain, first.dbias = all.dbias;
   return first;
-}
-
-void check_near(const std::vector<double>& found, const std::vector<double>& wanted, double tolerance) {
-  REQUIRE(found.size() == wanted.size());
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    CAPTURE(i, found[i], wanted[i]);
-    CHECK(std::abs(found[i] - wanted[i]) <= tolerance);
-  }
-}
-
-// body(setup) for each of them under each kernel table.
-void for_each_path(const std::vector<Setup>& setups, const std::function<void(const Setup&)>& body) {
-  for (const KernelTable* table : runnable_tables()) {
-    choose_kernels(table->name);
-    for (const Setup& s : setups) {
-      CAPTURE(table->name, s.norm, s.fused);
-      body(s);
-    }
-  }
-  choose_kernels("");
 }
 
 Setup with_eps(Setup s, double eps) {

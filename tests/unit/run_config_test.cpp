@@ -9,6 +9,7 @@
 #include "../test.h"
 #include "core/files.h"
 #include "core/text.h"
+#include "train/combinations.h"
 
 using namespace normlab;
 
@@ -43,6 +44,7 @@ std::string other_value(const Field& f) {
     return f.choices.empty() ? "\"other text\"" : "";
   }
   if (std::holds_alternative<std::vector<std::string>*>(f.value)) return "";  // layer_ranges_test.cpp
+  if (!f.choices.empty()) return "\"" + f.choices.back() + "\"";              // a word among a norm's options
   if (f.on_off) return *std::get<double*>(f.value) != 0 ? "false" : "true";
   return f.whole ? str(static_cast<int64_t>(f.min) + 1) : number((f.min + std::min(f.max, 1.0)) / 4 + 0.001);
 }
@@ -115,7 +117,9 @@ TEST_CASE("differences name each key with both values, absent ones too") {
   CHECK(found == std::map<std::string, std::string>{{"model.layers", "24 -> 3"},
                                                     {"model.norm", "\"rmsnorm\" -> \"groupnorm\""},
                                                     {"norm.eps", "1e-06 -> 1e-05"},
-                                                    {"norm.groups", "absent -> 4"}});
+                                                    {"norm.eps_position", "\"inside\" -> absent"},
+                                                    {"norm.groups", "absent -> 4"},
+                                                    {"norm.unit_offset", "false -> absent"}});
 }
 
 TEST_CASE("an unknown key, section or value is an error with its place and the nearest valid name") {
@@ -129,8 +133,12 @@ TEST_CASE("an unknown key, section or value is an error with its place and the n
   for (const NormDef* norm : all_norms()) norms.emplace_back(norm->name);
   CHECK(error_of("[model]\nnorm = \"rmsnrom\"\n") ==
         "c.toml:2:1: 'model.norm' is 'rmsnrom' (did you mean 'rmsnorm'?); expected one of: " + join(norms, ", "));
-  CHECK(error_of("[model]\nqk_norm = \"batchnorm\"\n").find("expected one of: layernorm, rmsnorm, groupnorm, none") !=
+  CHECK(error_of("[model]\nqk_norm = \"batchnorm\"\n").find("expected one of: layernorm, rmsnorm, groupnorm, ") !=
         std::string::npos);
+  CHECK(error_of("[norm]\neps_position = \"outsid\"\n") ==
+        "c.toml:2:1: 'norm.eps_position' is 'outsid' (did you mean 'outside'?); expected one of: inside, outside, "
+        "clamped");
+  CHECK(error_of("[norm]\neps_position = 1\n") == "c.toml:2:1: 'norm.eps_position' must be a string in quotes, not 1");
 }
 
 TEST_CASE("an unknown key cannot send control characters to the terminal") {
@@ -153,6 +161,23 @@ TEST_CASE("an option belongs to every norm of the model that reads it, QK norms 
         "c.toml:6:1: 'norm.groups' (4) must divide the width of a head (6), as 'model.qk_norm' is 'groupnorm'");
   CHECK(error_of("[model]\nwidth = 24\nheads = 4\nqk_norm = \"groupnorm\"\n") ==
         "c.toml:4:1: 'norm.groups' (4) must divide the width of a head (6), as 'model.qk_norm' is 'groupnorm'");
+}
+
+TEST_CASE("a norm's option that is a word is its place among the words, and is printed as the word") {
+  const RunConfig c = config_of("[norm]\neps_position = \"clamped\"\n");
+  CHECK(c.norm_options.at("eps_position") == 2);
+  CHECK(value_of(c, "norm.eps_position") == "\"clamped\"");
+  CHECK(value_of(config_of(dump(c)), "norm.eps_position") == "\"clamped\"");
+  CHECK(value_of(resolve(parse_config("", "c.toml", {"norm.eps_position=outside"}).settings), "norm.eps_position") ==
+        "\"outside\"");
+}
+
+TEST_CASE("norm.affine without effect is a warning, under norms that have neither gain nor bias") {
+  const auto warned = [](const std::string& norm) {
+    return config_warnings(config_of("[model]\nnorm = \"" + norm + "\"\n[norm]\naffine = false\n"));
+  };
+  CHECK(warned("layernorm").empty());
+  CHECK(warned("adanorm") == std::vector<std::string>{"'norm.affine' has no effect: norm 'adanorm' does not read it"});
 }
 
 TEST_CASE("integers, floats and switches accept exactly what they say") {

@@ -1,0 +1,29 @@
+// Partial RMSNorm, Zhang & Sennrich 2019: the root mean square of the first k = ceil(p C) channels stands for
+// that of all C. The paper's code takes the floor, which leaves none in narrow models.
+#include <algorithm>
+#include <cmath>
+
+#include "normlab/norm.h"
+
+namespace normlab {
+
+extern const NormDef prmsnorm;
+const NormDef prmsnorm = {
+    .name = "prmsnorm",
+    .formula = "g * x / sqrt(mean_first(x^2) + eps), the mean over the first ceil(p C) of C channels",
+    .source = "Zhang & Sennrich 2019, arXiv:1910.07467",
+    .default_eps = 1e-8,
+    .eps_reason = "the value of the paper's code",
+    .scale_invariant = true,
+    .options = {{"share", 0.0625, 1e-6, 1, OptionSpec::Kind::number,
+                 "p, the share of the channels; the paper's is 6.25 %"}},
+    .define =
+        [](const NormSite& s, Var x) {
+          // A product a rounding above an integer is that integer.
+          const double share = std::ceil(s.option("share") * static_cast<double>(s.width()) - 1e-9);
+          const Var part = first_channels(x, std::max<int64_t>(1, static_cast<int64_t>(share)));
+          return scale_channels(divide(x, rms(part, s.eps(), {}), Over::channels), s.gain());
+        },
+};
+
+}  // namespace normlab
