@@ -90,9 +90,6 @@ def require_supported(config):
         section, name = key.split(".")
         if config[section][name] not in allowed:
             raise Refused(f"{key} = {config[section][name]!r} has no counterpart in the replay (it has {', '.join(allowed)})")
-    for key in ("layer_norm", "layer_placement"):
-        if model[key]:
-            raise Refused(f"model.{key} = {model[key]}: not known to the replay")
     if model["dropout"] > 0:
         raise Refused(f"model.dropout = {model['dropout']}: the masks of normlab's random numbers cannot be drawn in PyTorch; replay with 0")
     if train["batch"] % train["accumulate"] != 0:

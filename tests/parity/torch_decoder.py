@@ -156,15 +156,24 @@ def shapes(config, vocabulary):
         for name in ("up", "gate") if m["activation"] in GATED else ("up",):
             linear(at + "ffn." + name, m["ffn_width"], width)
         linear(at + "ffn.down", width, m["ffn_width"])
-        per_head = m["norm"] in TOKEN_NORMS  # norms across positions see all heads' channels, each by itself
+        here, before = placements.at_layer(config, i), placements.at_layer(config, max(i - 1, 0))
+        kind, changes = here["model"]["norm"], here["model"]["placement"] != before["model"]["placement"]
+        for site in placements.last_norms(before) if changes else []:
+            norm(at + "joint." + site, before["model"]["norm"], width)
+        for site in placements.first_norms(here) if changes or i == 0 else []:
+            norm((at + "joint." if changes else "") + site, kind, width)
+        per_head = kind in TOKEN_NORMS  # norms across positions see all heads' channels, each by itself
         channels = {"width": width, "hidden": m["ffn_width"], "head": width // m["heads"] if per_head else width,
                     "kv_head": width // m["heads"] if per_head else kv_width}
-        for site, over in placements.norm_sites(config, i).items():
-            norm(at + site, m["norm"], channels[over])
-        for name, shape in placements.learned(config).items():
+        for site, over in placements.norm_sites(here, i).items():
+            norm(at + site, kind, channels[over])
+        for name, shape in placements.learned(here).items():
             out[at + name] = shape
-    for site in placements.model_norms(config) + (["final_norm"] if has_final_norm(m) else []):
-        norm(site, m["norm"], width)
+    last = placements.at_layer(config, m["layers"] - 1)
+    for site in placements.last_norms(last):
+        norm(site, last["model"]["norm"], width)
+    if has_final_norm(config):
+        norm("final_norm", m["norm"], width)
     if not m["tie_embeddings"]:
         out["head.weight"] = (vocabulary, width)
     return out
@@ -174,7 +183,8 @@ def is_state(name):
     return name.endswith((".running_mean", ".running_var"))
 
 
-def has_final_norm(model):
+def has_final_norm(config):
+    model = placements.at_layer(config, config["model"]["layers"] - 1)["model"]
     return placements.FINAL_NORM[model["placement"]] if model["final_norm"] == "auto" else model["final_norm"] == "on"
 
 
@@ -188,8 +198,8 @@ def loss_sum(config, weights, tokens, targets, training=True):
         eps = NORM_EPS[m["qk_norm"] if m["norm"] == "none" else m["norm"]]
     options = config["norm"] | {"eps": eps}
 
-    def norm(site, x):
-        return apply_norm(m["norm"], options, x, weights, site, valid, training)
+    def norm_of(kind):
+        return lambda site, x: apply_norm(kind, options, x, weights, site, valid, training)
 
     def linear(name, x):
         return F.linear(x, weights[name + ".weight"], weights.get(name + ".bias"))
@@ -198,10 +208,13 @@ def loss_sum(config, weights, tokens, targets, training=True):
         split = x.reshape(*x.shape[:2], heads, -1)
         return apply_norm(kind, options, split, weights, site, valid, training).reshape(x.shape)
 
-    def head_norm(site, x, heads):
-        return per_head_norm(m["norm"], site, x, heads) if m["norm"] in TOKEN_NORMS else norm(site, x)
+    def head_norm_of(kind):
+        return (lambda site, x, heads: per_head_norm(kind, site, x, heads)) if kind in TOKEN_NORMS else lambda site, x, heads: norm_of(kind)(site, x)
 
-    placement = placements.Placement(config, weights, norm, head_norm)
+    def placement_at(layer):
+        here = placements.at_layer(config, layer)
+        kind = here["model"]["norm"]
+        return placements.Placement(here, weights, norm_of(kind), head_norm_of(kind))
 
     def attention(at, x):
         q, k, v = (linear(at + name, x) for name in ("q", "k", "v"))
@@ -222,13 +235,17 @@ def loss_sum(config, weights, tokens, targets, training=True):
         x = x + weights["embedding.position.weight"][: tokens.shape[1]]
     elif m["position"] == "sinusoidal":
         x = x + sinusoids(tokens.shape[1], m["width"], dtype)
+    placement = placement_at(0)
     x, carried = placement.start(x)
     for i in range(m["layers"]):
+        before, placement = placement, placement_at(i)
+        if placement.kind != before.kind:
+            x, carried = placement.start(before.finish(x, carried, f"layers.{i}.joint."), f"layers.{i}.joint.")
         for name, branch in (("attention", attention), ("ffn", feed_forward)):
             x, carried = placement.sublayer(i, name, lambda z: branch(f"layers.{i}.{name}.", z), x, carried)
     x = placement.finish(x, carried)
-    if has_final_norm(m):
-        x = norm("final_norm", x)
+    if has_final_norm(config):
+        x = norm_of(m["norm"])("final_norm", x)
     logits = F.linear(x, weights["embedding.token.weight" if m["tie_embeddings"] else "head.weight"])
     return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1, reduction="sum")
 

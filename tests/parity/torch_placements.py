@@ -1,6 +1,7 @@
 """The placements of normlab in PyTorch, written from their documented formulas: the vectors each declares in a layer, and what it does
 around and inside the branches."""
 import math
+import re
 
 FINAL_NORM = {"post": False, "pre": True, "deepnorm": False, "sandwich": True, "residual": False, "subln": True, "reordered": True,
               "lns": True, "scaled_pre": True, "layerscale": True, "rezero": False, "skipinit": False, "normformer": True, "keel": False,
@@ -20,6 +21,17 @@ def option(config, name):
 def is_post(config, layer):
     """Whether Mix-LN wires this layer as Post-Norm."""
     return layer < math.floor(option(config, "share") * config["model"]["layers"] + 1e-9)
+
+
+def at_layer(config, layer):
+    """The config with the norm and the placement that model.layer_norm and model.layer_placement give this layer."""
+    model = dict(config["model"])
+    for key in ("norm", "placement"):
+        for entry in model.get("layer_" + key, []):
+            name, first, last = re.fullmatch(r"(\w+):(\d+)(?:-(\d+))?", entry).groups()
+            if int(first) <= layer <= int(last or first):
+                model[key] = name
+    return config | {"model": model}
 
 
 def norm_sites(config, layer):
@@ -43,12 +55,14 @@ def norm_sites(config, layer):
     return out
 
 
-def model_norms(config):
-    """Norms outside the layers, the final norm aside."""
-    kind = config["model"]["placement"]
-    if kind == "residual":
-        return ["dual_norm"]
-    return ["embedding.norm"] if kind == "sandwich" and option(config, "embedding_norm") else []
+def first_norms(config):
+    """Norms before the first layer of the placement."""
+    return ["embedding.norm"] if config["model"]["placement"] == "sandwich" and option(config, "embedding_norm") else []
+
+
+def last_norms(config):
+    """Norms after its last layer, the final norm aside."""
+    return ["dual_norm"] if config["model"]["placement"] == "residual" else []
 
 
 def learned(config):
@@ -72,14 +86,14 @@ class Placement:
         self.config, self.weights, self.norm, self.head_norm = config, weights, norm, head_norm
         self.kind, self.heads, self.kv_heads = (config["model"][key] for key in ("placement", "heads", "kv_heads"))
 
-    def start(self, x):
+    def start(self, x, at=""):
         """x and what else the stream carries."""
         if self.kind == "residual":
             return x, option(self.config, "scale") * x
-        return (self.norm("embedding.norm", x) if model_norms(self.config) else x), None
+        return (self.norm(at + "embedding.norm", x) if first_norms(self.config) else x), None
 
-    def finish(self, x, y):
-        return self.norm("dual_norm", y) + x if self.kind == "residual" else x
+    def finish(self, x, y, at=""):
+        return self.norm(at + "dual_norm", y) + x if self.kind == "residual" else x
 
     def sublayer(self, layer, name, branch, x, y):
         """The stream after one sub-layer. branch(x) is attention or the feed-forward."""
