@@ -17,7 +17,7 @@ inline Vector multiply_add(Vector a, Vector b, Vector c) { return _mm512_fmadd_p
 
 using Doubles = __m512d;
 inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) { return _mm512_fmadd_pd(a, b, c); }
-// All of it: the form without a mask is taken for a read of something unset (gcc bug 105593).
+// All of it: the form without a mask is taken for a read of something unset.
 inline Doubles doubles_at(const float* from) { return _mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(from)); }
 
 // 28 of the 32 registers of 16 floats hold the tile.

@@ -251,7 +251,7 @@ class RunDirectory {
     outcome.steps = static_cast<int64_t>(losses_.size());
     outcome.verdict = judge(losses_, corpus_.context_free_entropy(), trouble_);
     if (interrupted_) {
-      outcome.verdict = {"interrupted", str("of ", config_.steps, "; go on with --resume")};
+      outcome.verdict = {"interrupted", str("before the last of ", config_.steps, " steps; go on with --resume")};
     }
     outcome.first_loss = losses_.empty() ? std::nan("") : losses_.front();
     outcome.best_loss = std::nan("");
