@@ -27,9 +27,14 @@ std::string path_name(const KeyPath& path, std::size_t count) {
 }
 
 TomlEntry* find_entry(Toml& table, std::string_view key) {
-  for (TomlEntry& entry : table.entries)
-    if (entry.key == key) return &entry;
-  return nullptr;
+  const auto at = table.index.find(key);
+  return at == table.index.end() ? nullptr : &table.entries[at->second];
+}
+
+Toml& add_entry(Toml& table, const KeyPart& key, Toml value) {
+  table.index.emplace(key.name, table.entries.size());
+  table.entries.push_back({key.name, key.place, std::move(value)});
+  return table.entries.back().value;
 }
 
 class TomlReader {
@@ -100,7 +105,7 @@ class TomlReader {
       scan_.fail(last.place,
                  str("duplicate key ", path_name(path, path.size()), " (first at line ", old->place.line, ")"));
     }
-    inner->entries.push_back({last.name, last.place, std::move(read)});
+    add_entry(*inner, last, std::move(read));
   }
 
   // The table path[i] inside `table`; made where missing. `way` says who goes there: a header (kImplicit) or a dotted
@@ -112,8 +117,7 @@ class TomlReader {
       Toml made;
       made.place = part.place;
       made.origin = way;
-      table.entries.push_back({part.name, part.place, std::move(made)});
-      return table.entries.back().value;
+      return add_entry(table, part, std::move(made));
     }
     Toml& found = entry->value;
     const auto refuse = [&](std::string_view what) {
@@ -191,9 +195,8 @@ class TomlReader {
 }  // namespace
 
 const Toml* Toml::find(std::string_view key) const {
-  for (const TomlEntry& entry : entries)
-    if (entry.key == key) return &entry.value;
-  return nullptr;
+  const auto at = index.find(key);
+  return at == index.end() ? nullptr : &entries[at->second].value;
 }
 
 std::string_view Toml::kind_name() const {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,8 +39,9 @@ struct Toml {
   std::int64_t integer = 0;
   double number = 0;  // of a kFloat; of a kInteger rounded to double, for settings that take either
   bool boolean = false;
-  std::vector<Toml> items;         // of an array
-  std::vector<TomlEntry> entries;  // of a table, in the order of the file
+  std::vector<Toml> items;                                // of an array
+  std::vector<TomlEntry> entries;                         // of a table, in the order of the file
+  std::map<std::string, std::size_t, std::less<>> index;  // of a table: key -> its place among the entries
   Origin origin = Origin::kImplicit;
 };
 

@@ -133,7 +133,7 @@ class RunDirectory {
   std::optional<RunOutcome> finished_before(int64_t steps_done) const {
     const fs::path path = directory_ / "summary.json";
     if (!options_.resume || !fs::exists(path)) return std::nullopt;
-    const Json s = parse_json(read_file(path), path.string());
+    const Json s = summary(path);
     const auto text = [&](const char* key) { return s.find(key) == nullptr ? std::string() : s.find(key)->string; };
     const auto value = [&](const char* key) {
       const Json* v = s.find(key);
@@ -154,6 +154,14 @@ class RunDirectory {
                         " steps; --overwrite runs it again"));
     }
     return outcome;
+  }
+
+  static Json summary(const fs::path& path) {
+    try {
+      return parse_json(read_file(path), path.string());
+    } catch (const IoError& error) {
+      throw IoError(str(error.what(), "; it is made from the other files: delete it and resume again"));
+    }
   }
 
   // A resumed run must be the same run; only its length may grow, where no rate depends on it, and checkpoints may come

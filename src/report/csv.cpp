@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "core/files.h"
 #include "core/text.h"
@@ -147,12 +148,9 @@ CsvTable parse_csv(std::string_view text, const std::string& file) {
   CsvTable table;
   table.file = file;
   table.columns = trimmed(parser.record());
-  for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    const auto first = std::find(table.columns.begin(), table.columns.end(), table.columns[i]);
-    if (first != table.columns.begin() + static_cast<std::ptrdiff_t>(i)) {
-      parser.fail_at(1, str("the column name ", quote(table.columns[i]), " is there twice"));
-    }
-  }
+  std::set<std::string_view> seen;
+  for (const std::string& column : table.columns)
+    if (!seen.insert(column).second) parser.fail_at(1, str("the column name ", quote(column), " is there twice"));
   while (!parser.only_blank_lines_left()) {
     const std::size_t line = parser.line();
     std::vector<std::string> cells = parser.record();
@@ -173,9 +171,11 @@ CsvTable read_csv(const std::filesystem::path& path) { return parse_csv(read_fil
 std::string cut_rows_after(const std::string& csv_text, std::int64_t step, const std::string& file) {
   std::string kept;
   std::size_t line = 1;
+  const std::size_t last = csv_text.find_last_not_of("\r\n");  // only blank lines after it
   for (std::size_t at = 0, end = 0; (end = csv_text.find('\n', at)) != std::string::npos; at = end + 1, ++line) {
     const std::string_view row = std::string_view(csv_text).substr(at, end + 1 - at);
     if (line > 1) {
+      if (last == std::string::npos || at > last) break;
       const std::string_view cell = trim(row.substr(0, row.find(',')));
       const auto value = parse_double(cell);
       if (!value) throw IoError(str(file, ":", line, ": the first column is ", quote(cell), ", not a step"));

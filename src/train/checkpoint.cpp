@@ -12,8 +12,7 @@ std::string state_name(int state, const std::string& name) { return str("optimiz
 SafetensorsFile weights(const ParamStore& store, const std::string& config) {
   SafetensorsFile file;
   file.metadata["config"] = config;
-  for (int p = 0; p < store.count(); ++p)
-    file.tensors.push_back({store.spec(p).name, store.spec(p).shape, store.value(p), {}});
+  for (int p = 0; p < store.count(); ++p) file.add({store.spec(p).name, store.spec(p).shape, store.value(p), {}});
   return file;
 }
 
@@ -41,10 +40,10 @@ void save_checkpoint(const std::filesystem::path& path, Trainer& trainer, const 
   for (int s = 0; s < trainer.optimizer().states(); ++s) {
     for (int p = 0; p < store.count(); ++p) {
       if (!store.spec(p).trainable) continue;
-      file.tensors.push_back({state_name(s, store.spec(p).name),
-                              store.spec(p).shape,
-                              trainer.optimizer().state(s).data() + store.offset(p),
-                              {}});
+      file.add({state_name(s, store.spec(p).name),
+                store.spec(p).shape,
+                trainer.optimizer().state(s).data() + store.offset(p),
+                {}});
     }
   }
   write_safetensors(path, file);

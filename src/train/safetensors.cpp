@@ -36,10 +36,13 @@ std::string_view as_fp32(const real* values, int64_t count, std::vector<std::str
 }  // namespace
 
 const TensorBytes* SafetensorsFile::find(std::string_view name) const {
-  for (const TensorBytes& t : tensors) {
-    if (t.name == name) return &t;
-  }
-  return nullptr;
+  const auto at = index.find(name);
+  return at == index.end() ? nullptr : &tensors[at->second];
+}
+
+void SafetensorsFile::add(TensorBytes tensor) {
+  index.emplace(tensor.name, tensors.size());
+  tensors.push_back(std::move(tensor));
 }
 
 void write_safetensors(const std::filesystem::path& path, const SafetensorsFile& file) {
@@ -128,7 +131,7 @@ SafetensorsFile parse_safetensors(std::string_view content, const std::string& n
     }
     tensor.values = std::string(data.substr(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)));
     ranges.emplace_back(begin, end);
-    file.tensors.push_back(std::move(tensor));
+    file.add(std::move(tensor));
   }
   std::sort(ranges.begin(), ranges.end());
   std::size_t expected = 0;

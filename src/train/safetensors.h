@@ -24,7 +24,10 @@ struct SafetensorsFile {
   std::vector<TensorBytes> tensors;
   std::map<std::string, std::string> metadata;
 
-  const TensorBytes* find(std::string_view name) const;
+  void add(TensorBytes tensor);
+  const TensorBytes* find(std::string_view name) const;  // nullptr where there is none
+
+  std::map<std::string, std::size_t, std::less<>> index;  // name -> place among the tensors
 };
 
 // Writes atomically. Metadata "format" = "normlab" and "checksum" are added: FNV-1a (64 bit) over header and data,

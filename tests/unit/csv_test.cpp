@@ -124,6 +124,8 @@ TEST_CASE("cutting a CSV after a step keeps header and earlier rows byte for byt
   CHECK(cut_rows_after(text, 100, "m.csv") == "step,loss\n1,2.50\n5,nan\n5,\n6,2\n10,1\n");
   CHECK(cut_rows_after("step,loss\r\n1,2\r\n2,3\r\n", 1, "m.csv") == "step,loss\r\n1,2\r\n");
   CHECK(cut_rows_after("step,lo", 5, "m.csv").empty());
+  CHECK(cut_rows_after("step,loss\n1,2\n\n\r\n", 1, "m.csv") == "step,loss\n1,2\n");
+  CHECK(cut_rows_after("\n\n", 1, "m.csv") == "\n");
   CHECK(cut_error_of("step,loss\n1,2\nx,3\n") == "m.csv:3: the first column is 'x', not a step");
 }
 

@@ -49,8 +49,8 @@ std::string small_weights() {
   const std::vector<real> values = {1, 2, 3, 4, 5, 6};
   SafetensorsFile file;
   file.metadata["step"] = "3";
-  file.tensors.push_back({"a", {2, 2}, values.data(), {}});
-  file.tensors.push_back({"b", {2}, values.data() + 4, {}});
+  file.add({"a", {2, 2}, values.data(), {}});
+  file.add({"b", {2}, values.data() + 4, {}});
   write_safetensors(here / "w", file);
   return read_file(here / "w");
 }

@@ -164,6 +164,32 @@ TEST_CASE("metrics that lack rows before the checkpoint, or whose rows were edit
   CHECK_NOTHROW(train_run(with({}), options(here, true)));
 }
 
+TEST_CASE("blank lines behind the last row change nothing") {
+  const ScratchDirectory here;
+  train_run(with({}), options(here, false, 12));
+  for (const char* name : {"small/metrics.csv", "small/timing.csv"})
+    here.write(name, read_file(here / name) + "\n\r\n");
+  train_run(with({}), options(here, true));
+  const ScratchDirectory straight;
+  train_run(with({}), options(straight, false));
+  CHECK(result_files(here) == result_files(straight));
+}
+
+TEST_CASE("a damaged summary is refused with the way out, which works") {
+  const ScratchDirectory here;
+  train_run(with({}), options(here, false));
+  const auto wanted = result_files(here);
+  const std::filesystem::path summary = here / "small/summary.json";
+  here.write("small/summary.json", read_file(summary).substr(0, 40));
+  const std::string message = error_of(with({}), options(here, true), 1);
+  CHECK(message.rfind(summary.string() + ": byte ", 0) == 0);
+  CHECK(message.find("; it is made from the other files: delete it and resume again") != std::string::npos);
+  std::filesystem::remove(summary);
+  CHECK(train_run(with({}), options(here, true)).verdict.name != "");
+  CHECK(result_files(here) == wanted);
+  CHECK(std::filesystem::exists(summary));
+}
+
 TEST_CASE("a run whose checkpoint was lost is neither passed off as done nor begun again over its rows") {
   const ScratchDirectory here;
   train_run(with({}), options(here, false));

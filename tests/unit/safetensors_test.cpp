@@ -20,8 +20,8 @@ std::string sample_file(const ScratchDirectory& here) {
   SafetensorsFile file;
   file.metadata["config"] = "[run]\nname = \"a\"\n";
   file.metadata["step"] = "17";
-  file.tensors.push_back({"head.weight", {2, 3}, kMatrix.data(), {}});
-  file.tensors.push_back({"final_norm.weight", {2}, kVector.data(), {}});
+  file.add({"head.weight", {2, 3}, kMatrix.data(), {}});
+  file.add({"final_norm.weight", {2}, kVector.data(), {}});
   write_safetensors(here / "w.safetensors", file);
   return read_file(here / "w.safetensors");
 }
@@ -95,8 +95,8 @@ TEST_CASE("what is written is read back bit for bit, odd values and odd texts to
                                  real(1e-45), real(3.4028235e38)};
   SafetensorsFile file;
   file.metadata["config"] = "text with \"checksum\":\"0000000000000000\" and \\ and \n and \xc3\xa9";
-  file.tensors.push_back({"odd \"name\"", {5}, odd.data(), {}});
-  file.tensors.push_back({"empty", {0}, odd.data(), {}});
+  file.add({"odd \"name\"", {5}, odd.data(), {}});
+  file.add({"empty", {0}, odd.data(), {}});
   write_safetensors(here / "w", file);
   const SafetensorsFile read = read_safetensors(here / "w");
   CHECK(read.metadata.at("config") == file.metadata.at("config"));

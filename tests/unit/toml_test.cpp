@@ -8,6 +8,7 @@
 #include "../test.h"
 #include "../toml_tagged.h"
 #include "core/files.h"
+#include "core/text.h"
 
 using namespace normlab;
 
@@ -60,6 +61,17 @@ std::vector<std::filesystem::path> toml_files(const std::filesystem::path& folde
 }
 
 }  // namespace
+
+TEST_CASE("a table of a hundred thousand keys is read, and its last key checked against its first") {
+  std::string text;
+  for (int i = 0; i < 100000; ++i) text += str("key", i, " = ", i, "\n");
+  const Toml root = parse_toml(text, "a.toml");
+  CHECK(root.entries.size() == 100000);
+  CHECK(root.find("key0")->integer == 0);
+  CHECK(root.find("key99999")->integer == 99999);
+  CHECK(root.find("key100000") == nullptr);
+  CHECK(refusal(text + "key0 = 1\n") == "a.toml:100001:1: duplicate key 'key0' (first at line 1)");
+}
 
 TEST_CASE("every value and every key of a TOML text keeps its place and its order") {
   const Toml root =
