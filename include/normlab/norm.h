@@ -39,16 +39,20 @@ class NormSite {
   // Parameters `weight` and `bias` of shape (width). Absent Vars when affine is off: scale_channels and shift_channels
   // then pass x on. `unit_offset`: the parameter is w = gain - 1.
   Var gain(double initial = 1, bool unit_offset = false) const;
+  Var common_gain(double initial) const;  // `weight` as one number for all channels, shape (1)
   Var bias(double initial = 0) const;
   Var number(std::string_view name, double initial) const;  // a learned number, shape (1), whatever affine says
+  bool has_gain() const { return has_gain_; }               // once gain() or common_gain() has made one
   // A value per channel that is kept, saved and restored, but not trained: a running mean.
   Var state(std::string_view name, double initial) const;
+  Var state(std::string_view name, double initial, int64_t length) const;
 
  private:
   Var param(std::string_view name, int64_t length, double initial, bool trainable) const;
   Graph* graph_;
   const NormChoice* choice_;
   int64_t width_;
+  mutable bool has_gain_ = false;
 };
 
 // Over which positions a norm looks. Only Reach::token keeps a causal model causal.

@@ -19,10 +19,10 @@ namespace normlab {
 
 struct Placement;
 
-// What goes from sub-layer to sub-layer: the residual stream x and, where a placement carries one, a second thing y: a
-// second stream, a skip over two sub-layers, a weight that they share.
+// What goes from sub-layer to sub-layer: the residual stream x and, where a placement carries them, others: a second
+// stream, a skip over two sub-layers, a sum that waits, a weight that they share.
 struct Stream {
-  Var x, y;
+  Var x, y = {}, z = {};
 };
 
 // The attention or feed-forward branch F of one sub-layer; the placement calls it exactly once.

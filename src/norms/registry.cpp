@@ -16,6 +16,7 @@
   X(adanorm)             \
   X(dyt)                 \
   X(derf)                \
+  X(powernorm)           \
   X(no_norm)             \
   /* a new one is a line above this */
 

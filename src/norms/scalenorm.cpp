@@ -21,7 +21,7 @@ const NormDef scalenorm = {
           const double root = std::sqrt(static_cast<double>(s.width()));
           const Var length = affine(rms(x, 0, {}), root, 0);
           const Var unit = divide(x, at_least(length, s.eps()), Over::channels);
-          return s.affine() ? scale_channels(unit, s.number("weight", root)) : affine(unit, root, 0);
+          return s.affine() ? scale_channels(unit, s.common_gain(root)) : affine(unit, root, 0);
         },
 };
 

@@ -21,6 +21,7 @@
   X(hybridnorm)               \
   X(tfixup)                   \
   X(admin)                    \
+  X(parallel)                 \
   X(no_placement)             \
   /* a new one is a line above this */
 

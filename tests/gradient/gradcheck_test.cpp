@@ -164,6 +164,17 @@ TEST_CASE("A kink of a norm must be declared, and even then its backward must be
   REQUIRE_FALSE(check_zero_row(undefined).passed());
 }
 
+TEST_CASE("A backward that leaves out a part of the derivative by design fails the gradient check with its switch on") {
+  for (const NormDef* def : all_norms()) {
+    if (def->detaching.empty()) continue;
+    NormDef hidden = *def;
+    hidden.detaching = "";
+    const GradcheckRow row = check_gradient(norm_cases(hidden).front());
+    INFO(row.name << ": " << row.error);
+    CHECK(row.error > 1e-3);
+  }
+}
+
 struct Ran {
   int code;
   std::string out;

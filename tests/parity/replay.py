@@ -38,7 +38,7 @@ KNOWN = {
     "model": ["layers", "width", "heads", "kv_heads", "ffn_width", "activation", "context", "position", "norm", "placement", "layer_norm",
               "layer_placement", "final_norm", "qk_norm", "bias", "tie_embeddings", "dropout", "init"],
     "norm": ["eps", "affine", "fused", "statistics", "groups", "momentum", "masked", "bias", "unit_offset", "eps_position", "share", "alpha",
-             "scale", "slope", "detach"],
+             "scale", "slope", "detach", "decay", "warmup", "running"],
     "placement": placements.OPTIONS,
     "train": ["steps", "batch", "accumulate", "slots", "recompute", "optimizer", "lr", "warmup", "schedule", "min_lr", "betas", "eps", "momentum",
               "weight_decay", "clip"],

@@ -45,6 +45,10 @@ replay model.norm=adanorm norm.detach=false model.placement=pre
 replay model.norm=dyt model.placement=pre model.qk_norm=derf norm.alpha=0.8
 replay model.norm=dyt norm.affine=false model.placement=sandwich
 replay model.norm=derf model.placement=pre model.tie_embeddings=true
+replay model.norm=powernorm model.placement=pre norm.groups=2 data.padding=0.3
+replay model.norm=powernorm model.placement=pre norm.warmup=3 norm.decay=0.7
+replay model.norm=powernorm model.placement=sandwich norm.running=false data.padding=0.3 train.recompute=true
+replay model.norm=powernorm model.placement=pre norm.warmup=2 train.accumulate=2 train.recompute=true
 replay model.placement=none model.activation=gelu_tanh train.optimizer=sgd train.lr=0.1 train.momentum=0.9 train.weight_decay=0.01 train.clip=0.5
 replay model.norm=none train.optimizer=adamw train.weight_decay=0.2 train.betas=[0.8,0.95] train.eps=1e-6 train.schedule=wsd
 replay data.source=markov train.schedule=inverse_sqrt train.warmup=2 train.slots=2 norm.fused=false norm.eps=0.01
@@ -67,6 +71,8 @@ replay model.placement=hybridnorm model.norm=layernorm placement.first_pre=true 
 replay model.placement=hybridnorm model.norm=batchnorm model.kv_heads=1
 replay model.placement=sandwich placement.embedding_norm=true
 replay model.placement=tfixup model.position=sinusoidal
+replay model.placement=parallel model.layers=3
+replay model.placement=parallel placement.norms=1 model.norm=layernorm model.kv_heads=1
 replay model.placement=admin model.norm=layernorm train.optimizer=adamw train.weight_decay=0.2
 replay model.layers=4 'model.layer_placement=["post:0","sandwich:1-2","residual:3"]' placement.embedding_norm=true
 replay model.layers=4 'model.layer_placement=["residual:0-1","deepnorm:2","hybridnorm:3"]' 'model.layer_norm=["layernorm:0-1","rmsnorm:2-3"]' placement.alpha=1.5

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 import torch_placements as placements
 
 NORM_EPS = {"layernorm": 1e-5, "rmsnorm": 1e-6, "batchnorm": 1e-5, "groupnorm": 1e-5, "instancenorm": 1e-5, "prmsnorm": 1e-8,
-            "crmsnorm": 1e-5, "scalenorm": 1e-3, "l2norm": 1e-3, "groupnorm_time": 1e-5, "adanorm": 1e-5, "dyt": 0.0, "derf": 0.0, "none": 0.0}
+            "crmsnorm": 1e-5, "scalenorm": 1e-3, "l2norm": 1e-3, "groupnorm_time": 1e-5, "adanorm": 1e-5, "dyt": 0.0, "derf": 0.0, "powernorm": 1e-3, "none": 0.0}
 TOKEN_NORMS = ("layernorm", "rmsnorm", "groupnorm", "prmsnorm", "crmsnorm", "scalenorm", "l2norm", "adanorm", "dyt", "derf", "none")
 # What an option is where the config does not name it. Norms that read the same one share it, q/k norms too.
 NORM_OPTIONS = {"bias": True, "unit_offset": False, "eps_position": "inside", "groups": 4, "share": 0.0625, "scale": 1.0, "slope": 0.1, "detach": True}
@@ -64,6 +64,10 @@ def apply_norm(kind, options, x, weights, site, valid, training):
         return affine(torch.tanh(weights[site + ".alpha"] * x), gain, bias)
     if kind == "derf":
         return affine(torch.erf(weights[site + ".alpha"] * x + weights[site + ".shift"]), gain, bias)
+    if kind == "powernorm":
+        parts = x.unflatten(-1, (options["groups"], -1))
+        scaled = (parts / torch.sqrt(parts.pow(2).mean(-1, keepdim=True) + eps)).flatten(-2)
+        return affine(power_norm(scaled, weights, site, valid | (not options["masked"]), options, training), gain, bias)
     masked = options["masked"] and not bool(valid.all())
     if kind == "instancenorm":
         if not masked:
@@ -77,6 +81,42 @@ def apply_norm(kind, options, x, weights, site, valid, training):
         mean.lerp_(batch_mean.flatten(), options["momentum"])
         var.lerp_((batch_var * count / (count - 1)).flatten(), options["momentum"])
     return affine(standardized(x, batch_mean, batch_var, eps), gain, bias)
+
+
+class Power(torch.autograd.Function):
+    """PowerNorm's step: divides by the running statistic, and has a backward that is no derivative of that."""
+
+    @staticmethod
+    def forward(ctx, x, psi2, divisor2, running_gz, valid, decay, eps):
+        z = x / torch.sqrt(divisor2 + eps)
+        ctx.save_for_backward(z, psi2, valid)
+        ctx.running_gz, ctx.decay, ctx.eps = running_gz, decay, eps
+        return z
+
+    @staticmethod
+    def backward(ctx, dz):
+        z, psi2, valid = ctx.saved_tensors
+        u = dz - (1 - ctx.decay) * ctx.running_gz * z
+        weight = valid.to(z.dtype).unsqueeze(-1)
+        ctx.running_gz += (weight * u * z).sum((0, 1)) / weight.sum()
+        return u / torch.sqrt(psi2 + ctx.eps), None, None, None, None, None, None
+
+
+def power_norm(x, weights, site, valid, options, training):
+    phi, passes, decay, eps = weights[site + ".running_phi"], weights[site + ".passes"], options["decay"], options["eps"]
+    if not training:
+        return x / torch.sqrt(phi + eps)
+    weight = valid.to(x.dtype).unsqueeze(-1)
+    psi2 = (weight * x.pow(2)).sum((0, 1)) / weight.sum()
+    with torch.no_grad():
+        passes += 1
+        early, before = passes.item() <= options["warmup"], phi.clone()
+        if early:
+            phi.lerp_(psi2, 1 / passes.item())
+        phi.lerp_(psi2, 1 - decay)
+    if not options["running"]:
+        return x / torch.sqrt(psi2 + eps)
+    return Power.apply(x, psi2.detach(), psi2.detach() if early else before, weights[site + ".running_gz"], valid, decay, eps)
 
 
 def masked_moments(x, valid, over):
@@ -137,6 +177,9 @@ def shapes(config, vocabulary):
                 out[site + ".bias"] = (channels,)
         for name in {"dyt": ("alpha",), "derf": ("alpha", "shift")}.get(kind, ()):
             out[f"{site}.{name}"] = (1,)
+        if kind == "powernorm":
+            out[site + ".running_phi"] = out[site + ".last_phi"] = out[site + ".running_gz"] = (channels,)
+            out[site + ".passes"] = (1,)
         if kind == "batchnorm":
             out[site + ".running_mean"] = out[site + ".running_var"] = (channels,)
 
@@ -180,7 +223,7 @@ def shapes(config, vocabulary):
 
 
 def is_state(name):
-    return name.endswith((".running_mean", ".running_var"))
+    return name.endswith((".running_mean", ".running_var", ".running_phi", ".last_phi", ".running_gz", ".passes"))
 
 
 def has_final_norm(config):

@@ -5,12 +5,12 @@ import re
 
 FINAL_NORM = {"post": False, "pre": True, "deepnorm": False, "sandwich": True, "residual": False, "subln": True, "reordered": True,
               "lns": True, "scaled_pre": True, "layerscale": True, "rezero": False, "skipinit": False, "normformer": True, "keel": False,
-              "b2t": False, "mixln": True, "hybridnorm": True, "tfixup": False, "admin": False, "none": False}
+              "b2t": False, "mixln": True, "hybridnorm": True, "tfixup": False, "admin": False, "parallel": True, "none": False}
 # Norm sites of both branches; what differs by layer or branch is in norm_sites.
 NORM_SITES = {"post": ["norm_post"], "pre": ["norm_in"], "deepnorm": ["norm_post"], "sandwich": ["norm_in", "norm_out"],
               "residual": ["norm_post"], "subln": ["norm_in", "norm_mid"], "reordered": ["norm_out"], "lns": ["norm_in"],
               "scaled_pre": ["norm_in"], "layerscale": ["norm_in"], "b2t": ["norm_post"], "admin": ["norm_post"]}
-OPTIONS = ["alpha", "beta", "scale", "gamma", "gain", "scale_skip", "share", "first_pre", "embedding_norm", "omega"]
+OPTIONS = ["alpha", "beta", "scale", "gamma", "gain", "scale_skip", "share", "first_pre", "embedding_norm", "omega", "norms"]
 
 
 def option(config, name):
@@ -44,6 +44,8 @@ def norm_sites(config, layer):
     out = {f"{branch}.{site}": "hidden" if (branch, site) == ("ffn", "norm_mid") else "width" for branch in ("attention", "ffn") for site in sites}
     if kind == "normformer":
         out = {"attention.norm_in": "width", "attention.norm_out": "width", "ffn.norm_in": "width", "ffn.norm_mid": "hidden"}
+    if kind == "parallel":
+        out = {site: "width" for site in ("attention.norm_in", "ffn.norm_in")[: option(config, "norms")]}
     if kind == "keel":
         out = {site: "width" for site in ("attention.norm_in", "attention.norm_post", "ffn.norm_in", "ffn.norm_post")}
         if layer == 0:
@@ -135,6 +137,11 @@ class Placement:
         if kind == "keel":
             total = (1 if layer == 0 else choose("alpha")) * x + branch(norm("norm_in", x))
             return total if layer == 0 and attention else norm("norm_post", total), y
+        if kind == "parallel":  # y: what both branches read and the sum so far
+            if attention:
+                read = norm("norm_in", x)
+                return x, (read, x + branch(read))
+            return y[1] + branch(y[0] if choose("norms") == 1 else norm("norm_in", x)), None
         if kind == "b2t":
             return (norm("norm_post", x + branch(x)), x) if attention else (norm("norm_post", y + x + branch(x)), None)
         if kind == "hybridnorm":

@@ -197,12 +197,24 @@ TEST_CASE("learned weights of a placement have the shapes of what they weigh") {
   CHECK(shape("hybridnorm", "attention.norm_v.weight") == Shape{8});
 }
 
-TEST_CASE("an initial gain without gains is refused") {
-  std::string message = "no error";
-  try {
-    ModelProbe probe(small_model(11, {"model.placement=reordered", "placement.gain=0", "norm.affine=false"}), 1, 8);
-  } catch (const ShapeError& error) {
-    message = error.what();
-  }
-  CHECK(message == "layers.0.attention: the initial gain 0 of 'norm_out' needs norm.affine = true");
+TEST_CASE("a placement's factor on the first gain holds for a norm with one gain for all channels") {
+  ModelProbe probe(small_model(11, {"model.placement=reordered", "placement.gain=0.5", "model.norm=scalenorm"}), 1, 8);
+  REQUIRE(probe.spec("layers.0.attention.norm_out.weight").shape == Shape{1});
+  CHECK(probe.weight("layers.0.attention.norm_out.weight")[0] == real(0.5 * 4));  // sqrt(C) = 4
+}
+
+TEST_CASE("a factor on the first gain of a norm without gain is refused") {
+  const auto message = [](const std::vector<std::string>& settings) -> std::string {
+    std::vector<std::string> all = {"model.placement=reordered", "placement.gain=0"};
+    all.insert(all.end(), settings.begin(), settings.end());
+    try {
+      ModelProbe probe(small_model(11, all), 1, 8);
+    } catch (const ShapeError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const std::string start = "layers.0.attention.norm_out: a gain that starts at 0 times the usual needs ";
+  CHECK(message({"norm.affine=false"}) == start + "norm.affine = true");
+  CHECK(message({"model.norm=adanorm"}) == start + "a norm with a gain, which 'adanorm' has not");
 }

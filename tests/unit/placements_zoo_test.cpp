@@ -183,6 +183,28 @@ TEST_CASE("placements of the post-norm kind: KEEL, B2T, Admin") {
   check_row(wired("admin", {kF}, 2, {}, {{"0.omega", weight}}).stream[0], ln(weight * kX + kF));
 }
 
+TEST_CASE("parallel branches read the same stream, through one norm each or one for both") {
+  const Wired two = wired("parallel", {kF, kG, kH, kF});
+  const V x1 = kX + kF + kG;
+  check_row(two.seen[0], ln(kX));
+  check_row(two.seen[1], ln(kX));
+  check_row(two.stream[0], kX);
+  check_row(two.stream[1], x1);
+  check_row(two.seen[2], ln(x1));
+  check_row(two.seen[3], ln(x1));
+  check_row(two.result, x1 + kH + kF);
+  const V weight = {1, 2, -1, 0.5};
+  const Wired other = wired("parallel", {kF, kG}, 2, {}, {{"1.norm_in.weight", weight}});
+  check_row(other.seen[0], ln(kX));
+  check_row(other.seen[1], weight * ln(kX));
+  const Wired one = wired("parallel", {kF, kG, kH, kF}, 2, {{"norms", 1}}, {{"0.norm_in.weight", weight}});
+  check_row(one.seen[0], weight * ln(kX));
+  check_row(one.seen[1], weight * ln(kX));
+  check_row(one.stream[1], x1);
+  check_row(one.seen[3], ln(x1));
+  check_row(one.result, x1 + kH + kF);
+}
+
 TEST_CASE("Mix-LN: the first quarter of the layers is Post-Norm, the others Pre-Norm") {
   const Wired w = wired("mixln", {kF, kG, kH, kF, kG, kH, kF, kG}, 4);
   const V x1 = ln(kX + kF), x2 = ln(x1 + kG);

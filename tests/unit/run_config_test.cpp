@@ -46,7 +46,9 @@ std::string other_value(const Field& f) {
   if (std::holds_alternative<std::vector<std::string>*>(f.value)) return "";  // layer_ranges_test.cpp
   if (!f.choices.empty()) return "\"" + f.choices.back() + "\"";              // a word among a norm's options
   if (f.on_off) return *std::get<double*>(f.value) != 0 ? "false" : "true";
-  return f.whole ? str(static_cast<int64_t>(f.min) + 1) : number((f.min + std::min(f.max, 1.0)) / 4 + 0.001);
+  const auto above = static_cast<int64_t>(f.min) + 1;
+  if (f.whole) return std::to_string(std::to_string(above) == f.text() ? above - 1 : above);
+  return number((f.min + std::min(f.max, 1.0)) / 4 + 0.001);
 }
 
 std::string value_of(RunConfig config, const std::string& key) {
