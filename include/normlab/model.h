@@ -39,6 +39,7 @@ struct ModelConfig {
   bool tie_embeddings = false;
   double dropout = 0;
   const InitDef* init = nullptr;
+  int64_t removed_layer = -1;  // passed over, and its weights with it: to see what the others do without it
   Precision precision = Precision::fp32;
 
   // layer = -1 (embeddings) counts as the first layer, N (head) as the last.

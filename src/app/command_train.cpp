@@ -1,6 +1,7 @@
 // normlab run, normlab sweep.
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 
 #include "app/commands.h"
 #include "core/text.h"
@@ -21,7 +22,51 @@ void on_signal(int which) {
   std::signal(which, SIG_DFL);
 }
 
-RunOptions options_of(const Arguments& a) {
+int exit_code(const Verdict& verdict, bool strict) {
+  if (verdict.name == "interrupted") return 130;
+  return strict && verdict.name != "stable" ? 3 : 0;
+}
+
+// Slurm's and others' shards: I/N, I from 1.
+struct Shard {
+  int64_t index = 1, count = 1;
+};
+
+// Of a Slurm job array: which of its tasks this is (sbatch(1), "OUTPUT ENVIRONMENT VARIABLES").
+Shard slurm_shard() {
+  const auto variable = [](const char* name) {
+    const char* text = std::getenv(name);
+    const auto value = parse_int(text == nullptr ? "" : text);
+    if (!value) {
+      throw UsageError(str("--shard slurm needs ", name, " as an array task has it, not ",
+                           text == nullptr ? "nothing" : quote(text)));
+    }
+    return *value;
+  };
+  const int64_t id = variable("SLURM_ARRAY_TASK_ID"), first = variable("SLURM_ARRAY_TASK_MIN"),
+                step = variable("SLURM_ARRAY_TASK_STEP"), count = variable("SLURM_ARRAY_TASK_COUNT");
+  const Shard shard = {step < 1 ? 0 : (id - first) / step + 1, count};
+  if (shard.index < 1 || shard.index > shard.count || first + (shard.index - 1) * step != id) {
+    throw UsageError(str("--shard slurm: task ", id, " is none of the ", count, " from ", first, " in steps of ", step,
+                         "; give --shard I/N for arrays such as 1,5,7"));
+  }
+  return shard;
+}
+
+Shard shard_of(const Arguments& a) {
+  if (!a.has("--shard")) return {};
+  if (a.text("--shard") == "slurm") return slurm_shard();
+  const auto parts = split(a.text("--shard"), '/');
+  const auto index = parse_int(parts[0]), count = parts.size() == 2 ? parse_int(parts[1]) : std::nullopt;
+  if (!index || !count || *index < 1 || *index > *count) {
+    throw UsageError(str("--shard needs I/N with 1 <= I <= N, or slurm, not ", quote(a.text("--shard"))));
+  }
+  return {*index, *count};
+}
+
+}  // namespace
+
+RunOptions run_options(const Arguments& a) {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   std::signal(SIGHUP, on_signal);
@@ -35,33 +80,11 @@ RunOptions options_of(const Arguments& a) {
   return options;
 }
 
-int exit_code(const Verdict& verdict, bool strict) {
-  if (verdict.name == "interrupted") return 130;
-  return strict && verdict.name != "stable" ? 3 : 0;
-}
-
-// Slurm's and others' shards: I/N, I from 1.
-struct Shard {
-  int64_t index = 1, count = 1;
-};
-
-Shard shard_of(const Arguments& a) {
-  if (!a.has("--shard")) return {};
-  const auto parts = split(a.text("--shard"), '/');
-  const auto index = parse_int(parts[0]), count = parts.size() == 2 ? parse_int(parts[1]) : std::nullopt;
-  if (!index || !count || *index < 1 || *index > *count) {
-    throw UsageError(str("--shard needs I/N with 1 <= I <= N, not ", quote(a.text("--shard"))));
-  }
-  return {*index, *count};
-}
-
-}  // namespace
-
 int command_run(const Arguments& a) {
   if (a.has("--resume") && a.has("--overwrite")) throw UsageError("--resume and --overwrite contradict each other");
   use_threads(a);
   const RunConfig config = config_of(a);
-  const RunOutcome outcome = train_run(config, options_of(a));
+  const RunOutcome outcome = train_run(config, run_options(a));
   print(str(config.name, ": ", outcome.verdict.name, outcome.already_done ? " (finished before)" : "", " after ",
             outcome.steps, " steps: ", outcome.verdict.reason, "\nloss: first ", fixed(outcome.first_loss, 4),
             ", best ", fixed(outcome.best_loss, 4), ", final ", fixed(outcome.final_loss, 4),
@@ -75,7 +98,7 @@ int command_sweep(const Arguments& a) {
   if (file.sweep.empty()) throw ConfigError(str(a.positional[0], ": has no [sweep] section; use normlab run"));
   const std::vector<SweepPoint> points = expand(file);
   const Shard shard = shard_of(a);
-  RunOptions options = options_of(a);
+  RunOptions options = run_options(a);
   options.out /= points[0].sweep;
   options.resume = !options.overwrite;
 

@@ -45,7 +45,7 @@ const std::vector<Command>& commands() {
         kOut,
         kThreads,
         {"--overwrite", "", "run all again"},
-        {"--shard", "I/N", "only every N-th combination, from the I-th"},
+        {"--shard", "I/N", "only every N-th combination, from the I-th; slurm: as this task of a job array"},
         {"--dry-run", "", "print the combinations, run nothing"},
         kStrict,
         kQuiet},
@@ -112,6 +112,36 @@ const std::vector<Command>& commands() {
        1,
        {kSet, kOut, kThreads},
        command_probe},
+      {"find",
+       "lr|depth CONFIG",
+       "the largest learning rate that a ramp from 0 to train.lr bears, or the deepest model that trains, by "
+       "bisection\nA depth whose run exists in NAME-depth is not trained again.",
+       2,
+       2,
+       {kSet,
+        kOut,
+        kThreads,
+        {"--least", "N", "layers to begin with (default 1)"},
+        {"--most", "N", "layers to end with (default 256)"},
+        {"--within", "N", "stop when the answer is known to so many layers (default 1)"},
+        {"--overwrite", "", "replace an earlier ramp"},
+        kQuiet},
+       command_find},
+      {"removal",
+       "RUN_DIR",
+       "validation loss of a trained model with each layer left out in turn",
+       1,
+       1,
+       {kThreads, {"--csv", "FILE", "write layer,loss,damage"}},
+       command_removal},
+      {"landscape",
+       "CONFIG",
+       "train, and every so often look at loss and gradient along steps against the gradient: "
+       "NAME-landscape/landscape.csv",
+       1,
+       1,
+       {kSet, kOut, kThreads, {"--every", "N", "steps between looks (default: a twentieth of the run)"}, kQuiet},
+       command_landscape},
       {"bench",
        "[gemm|norms|attention|elementwise|step|zoo|depth]...",
        "speed as ratios to this machine's FMA peak and copy bandwidth, measured in turns with it",
@@ -135,8 +165,8 @@ const std::vector<Command>& commands() {
 
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-RunConfig config_of(const Arguments& a) {
-  const ConfigFile file = read_config(a.positional[0], a.all("--set"));
+RunConfig config_of(const Arguments& a, std::size_t operand) {
+  const ConfigFile file = read_config(a.positional[operand], a.all("--set"));
   if (!file.sweep.empty())
     throw ConfigError(str(file.sweep[0].where, ": this config has a [sweep] section; use normlab sweep"));
   return resolve(file.settings);

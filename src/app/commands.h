@@ -18,12 +18,18 @@ int command_export(const Arguments& a);
 int command_gradcheck(const Arguments& a);
 int command_bench(const Arguments& a);
 int command_probe(const Arguments& a);
+int command_find(const Arguments& a);
+int command_removal(const Arguments& a);
+int command_landscape(const Arguments& a);
 
 // Writes to stdout.
 void print(const std::string& text);
 
-// The CONFIG operand with its --set options, resolved; refuses a [sweep] section.
-RunConfig config_of(const Arguments& a);
+// The CONFIG operand, the first unless said, with its --set options, resolved; refuses a [sweep] section.
+RunConfig config_of(const Arguments& a, std::size_t operand = 0);
+
+// --out, --resume, --overwrite, --quiet, and a stop after the step in which a signal arrives.
+RunOptions run_options(const Arguments& a);
 
 // A run's config.toml as compare shows it, key by key.
 FlatConfig read_flat_config(const std::filesystem::path& path);

@@ -120,7 +120,7 @@ void Probe::remember() {
   before_.assign(first, first + store_->total());
 }
 
-std::vector<ProbeRow> Probe::measure() {
+double Probe::loss_and_gradient() {
   if (work_ == nullptr) {
     graph_->allocate_shared();
     work_ = std::make_unique<Workspace>(*graph_);
@@ -134,7 +134,21 @@ std::vector<ProbeRow> Probe::measure() {
   graph_->prepare();
   graph_->forward(*work_, pass);
   graph_->backward(*work_, pass);
+  return static_cast<double>(graph_->loss(*work_)) / static_cast<double>(valid);
+}
 
+std::vector<double> Probe::gradient() const {
+  std::vector<double> all;
+  for (int p = 0; p < store_->count(); ++p) {
+    if (!store_->spec(p).trainable) continue;
+    const real* g = work_->gradient(p);
+    all.insert(all.end(), g, g + store_->spec(p).shape.count());
+  }
+  return all;
+}
+
+std::vector<ProbeRow> Probe::measure() {
+  loss_and_gradient();
   std::vector<ProbeRow> rows(decoder_.sublayers.size());
   parallel_for(static_cast<int64_t>(rows.size()), [&](int64_t i) {
     const SublayerVars& s = decoder_.sublayers[static_cast<std::size_t>(i)];

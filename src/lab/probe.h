@@ -36,6 +36,8 @@ class Probe {
   double memory() const;  // bytes that measure() takes when first called, and remember()
   void remember();        // the parameters as they are now: measure() then tells how far they have moved
   std::vector<ProbeRow> measure();
+  double loss_and_gradient();            // forward and backward at the store's values: mean loss of the batch, nats
+  std::vector<double> gradient() const;  // then: of all trainable parameters, one after the other
 
   // Sequences of a probing batch for a model trained on `batch` of them.
   static int64_t sequences_for(const ModelConfig& model, int64_t batch);

@@ -21,6 +21,7 @@ class Builder {
         const Graph::Scope scope(graph_, str("layers.", layer, ".joint"));
         s = start(layer, finish(layer, s));
       }
+      if (layer == config_.removed_layer) continue;
       const Graph::Scope scope(graph_, str("layers.", layer));
       const Graph::Segment segment(graph_);
       s = sublayer("attention", layer, 2 * layer, s, [this](Var in) { return attend(in); });

@@ -114,7 +114,7 @@ TEST_CASE("a config that is missing or no file is a failure, a wrong one a usage
   check_refused({"run", sweep, "--out", out}, 2, sweep + ":");
   for (const char* shard : {"0/2", "3/2", "1", "a/b", "1/2/3", ""}) {
     check_refused({"sweep", sweep, "--out", out, "--shard", shard}, 2,
-                  str("--shard needs I/N with 1 <= I <= N, not '", shard, "'"));
+                  str("--shard needs I/N with 1 <= I <= N, or slurm, not '", shard, "'"));
   }
   CHECK_FALSE(std::filesystem::exists(out));
 }
