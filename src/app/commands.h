@@ -21,6 +21,7 @@ int command_probe(const Arguments& a);
 int command_find(const Arguments& a);
 int command_removal(const Arguments& a);
 int command_landscape(const Arguments& a);
+int command_invariance(const Arguments& a);
 
 // Writes to stdout.
 void print(const std::string& text);

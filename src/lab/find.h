@@ -8,7 +8,7 @@
 
 namespace normlab {
 
-// Where a run under a rate that rises step by step breaks off, after Chen et al. 2026 (KEEL), section 5.1. Losses are
+// Where a run under a rate that rises step by step breaks off, after Chen & Wei 2026 (KEEL, arXiv:2601.19895), section 5.1. Losses are
 // smoothed over 10 steps; the run is lost from the first step on which a loss is not finite, or from which the
 // smoothed loss stays above its best so far by more than a quarter of the run's whole descent until the end.
 struct RampEnd {
