@@ -74,6 +74,7 @@ class Trainer {
   TrainConfig train_;
   const Batches* batches_;
   uint64_t seed_;
+  Var loss_;  // the cross entropy
   int64_t slot_count_ = 1, slot_batch_ = 1;
   std::unique_ptr<ParamStore> store_;
   std::unique_ptr<Graph> graph_;
