@@ -247,7 +247,7 @@ std::string warning_of_scale(const ModelConfig& c) {
   if (norm == nullptr || !norm->scale_invariant || !c.scores.scale) return "";
   const double scale = *c.scores.scale, context = static_cast<double>(c.context);
   if (norm->unit_length && scale <= 1) {
-    return str("qk_norm '", norm->name, "' gives vectors of length 1, so with attention_scale ", scale,
+    return str("qk_norm '", norm->name, "' gives vectors of length 1, so with attention_scale ", fixed(scale, 4),
                " no score exceeds it and attention is nearly uniform; Henry et al. 2020 start a learned scale at "
                "log2(T^2 - T), ",
                fixed(std::log2(std::max(2.0, context * context - context)), 2), " for this context");
