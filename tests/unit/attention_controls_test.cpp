@@ -86,7 +86,7 @@ TEST_CASE("v_norm norms each head's values: [1, 0] has the rms 1 / sqrt(2)") {
   const std::vector<std::string> sets = {"model.position=none", "model.v_norm=rmsnorm"};
   CHECK(attention_to_first(sets, {}) ==
         Approx(std::sqrt(2.0) * attention_to_first({"model.position=none"}, {})).epsilon(1e-5));
-  ModelProbe shared(small_model(11, {"model.v_norm=layernorm", "model.kv_heads=1"}), 1, 8);
+  ModelProbe shared(small_model(11, {"model.v_norm=layernorm"}), 1, 8);
   CHECK(shared.spec("layers.0.attention.v_norm.weight").shape == Shape{8});
   CHECK(shared.spec("layers.0.attention.v_norm.bias").shape == Shape{8});
 }
@@ -105,27 +105,25 @@ TEST_CASE("the z loss reaches gradients but not the losses that are shown") {
   const StepResult a = plain.trainer.step(), b = with.trainer.step();
   CHECK(b.loss == a.loss);
   CHECK(std::abs(b.grad_norm - a.grad_norm) > 0.01 * a.grad_norm);
-  // Softmax's offset is free: a head whose bias is off moves log Z alone.
   CHECK(plain.probe.measure()[0].stream_grad != with.probe.measure()[0].stream_grad);
 }
 
 TEST_CASE("the layers' table shows the scores as softmax gets them") {
-  const std::vector<std::string> base = {"model.placement=none", "model.norm=none", "model.bias=false",
-                                         "model.attention_scale=2"};
-  const auto measured = [&](const std::vector<std::string>& more, double learned = 0) {
-    std::vector<std::string> sets = base;
+  const auto measured = [](const std::string& scale, const std::vector<std::string>& more = {}, double learned = 0) {
+    std::vector<std::string> sets = {"model.placement=none", "model.norm=none", "model.bias=false",
+                                     "model.attention_scale=" + scale};
     sets.insert(sets.end(), more.begin(), more.end());
     ProbeRig rig(sets);
     if (learned > 0) rig.fill("layers.0.attention.scale", static_cast<real>(learned));
     return rig.probe.measure()[0];
   };
-  const ProbeRow plain = measured({});
+  const ProbeRow plain = measured("2");
   const double most = plain.attention_logit_max.value();
   CHECK(most > 0.5);
-  CHECK(measured({"model.attention_scale=0.5"}).attention_logit_max.value() == Approx(most / 4).epsilon(1e-5));
-  CHECK(measured({"model.attention_scale_learned=true"}, 0.5).attention_logit_max.value() ==
+  CHECK(measured("0.5").attention_logit_max.value() == Approx(most / 4).epsilon(1e-5));
+  CHECK(measured("2", {"model.attention_scale_learned=true"}, 0.5).attention_logit_max.value() ==
         Approx(most / 4).epsilon(1e-5));
-  const ProbeRow capped = measured({"model.attention_cap=0.25"});
+  const ProbeRow capped = measured("2", {"model.attention_cap=0.25"});
   CHECK(capped.attention_logit_max.value() == Approx(0.25 * std::tanh(most / 0.25)).epsilon(1e-5));
   CHECK(capped.attention_entropy.value() > plain.attention_entropy.value());
 }
