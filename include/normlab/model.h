@@ -16,6 +16,8 @@ namespace normlab {
 enum class Ffn { relu, gelu, gelu_tanh, silu, swiglu, geglu };
 enum class Position { learned, sinusoidal, rope, none };
 enum class FinalNorm { automatic, on, off };
+enum class QkNormOver { head, width };
+enum class QkNormAt { before_rope, after_rope };
 
 struct ModelConfig {
   int64_t layers = 24;
@@ -29,6 +31,14 @@ struct ModelConfig {
   Position position = Position::learned;
   NormChoice norm;
   NormChoice qk_norm;  // def = nullptr: none
+  // One norm per head, its weights shared by the heads, or one over all channels of the queries, of the keys (OLMo 2).
+  QkNormOver qk_norm_over = QkNormOver::head;
+  QkNormAt qk_norm_at = QkNormAt::before_rope;
+  NormChoice v_norm;           // of each head's values; def = nullptr: none
+  Scores scores;               // of attention
+  bool learned_scale = false;  // one number per layer in the place of scores.scale, where it starts
+  double logit_cap = 0;        // c: logits z become c tanh(z / c); 0: none
+  double z_loss = 0;           // weight of (log Z)^2 in the objective
   const Placement* placement = nullptr;
   Options placement_options;
   // Of layers 0 to N - 1 where they differ; empty: norm and placement in all. The final norm is `norm`.
@@ -60,11 +70,13 @@ struct SublayerVars {
   int64_t layer = 0;
   Var stream_in, branch_out, stream_out;  // (B, T, C); the branch before the placement weighs, norms or adds it
   Var q, k;                               // (B, T, H dh) as attention multiplies them; absent in ffn
+  Scores scores = {};                     // what attention makes of them
 };
 
 struct Decoder {
-  Var logits;  // (B, T, V)
-  Var loss;    // (1), sum over valid targets
+  Var logits;     // (B, T, V)
+  Var loss;       // (1), cross entropy, sum over valid targets
+  Var objective;  // (1), what training minimises: the loss, plus the z loss where there is one
   std::vector<SublayerVars> sublayers;
 };
 

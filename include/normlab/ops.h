@@ -3,6 +3,8 @@
 // not fit.
 #pragma once
 
+#include <optional>
+
 #include "normlab/graph.h"
 
 namespace normlab {
@@ -57,12 +59,21 @@ Var divide(Var x, Var statistic, Over over);     // x / statistic
 Var row_norm(Var x, Var gain, Var bias, double eps, bool centered);  // (ops/row_norm.cpp)
 
 // ---- attention and loss ----
-// Causal softmax(q k^T / sqrt(dh)) v per head; query head h reads key head h / (H / KV).  (ops/attention.cpp)
-Var attention(Var q, Var k, Var v, int64_t heads,
-              int64_t kv_heads);  // (B, T, H dh) (B, T, KV dh) (B, T, KV dh) -> (B, T, H dh)
+// How a query and a key give a score: s = scale q k, and with a cap c > 0 then c tanh(s / c) (Gemma 2, Gemma Team 2024,
+// arXiv:2408.00118).
+struct Scores {
+  std::optional<double> scale = {};  // absent: 1 / sqrt(dh), Vaswani et al. 2017
+  double cap = 0;                    // 0: none
+};
+// Causal softmax(scores) v per head; query head h reads key head h / (H / KV).  (ops/attention.cpp)
+// (B, T, H dh) (B, T, KV dh) (B, T, KV dh) -> (B, T, H dh)
+Var attention(Var q, Var k, Var v, int64_t heads, int64_t kv_heads, Scores scores = {});
 // Rotary positions (Su et al. 2021), pairs (i, i + dh / 2) of each head turned by t / 10000^(2 i / dh).  (ops/rope.cpp)
 Var rope(Var x, int64_t heads);  // (B, T, H dh) -> same
 // Sum over the valid targets of -log softmax(logits)[target], in nats.  (ops/cross_entropy.cpp)
 Var cross_entropy(Var logits);  // (B, T, V) -> (1)
+// Sum over the valid targets of (log Z)^2, Z = sum exp(logits): times a small coefficient it keeps softmax's free
+// offset near 0 (PaLM, Chowdhery et al. 2022, arXiv:2204.02311, section 5).  (ops/z_loss.cpp)
+Var z_loss(Var logits);  // (B, T, V) -> (1)
 
 }  // namespace normlab

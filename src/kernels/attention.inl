@@ -126,6 +126,20 @@ inline void softmax_of_block_backward(int64_t keys, real scale, const real* p, r
   }
 }
 
+// From products of queries and keys, in their place: the scores under a cap.
+[[gnu::flatten]] void cap_scores(int64_t n, real scale, real cap, real* s) {
+  const real factor = scale / cap;
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) s[i] = cap * tanh_of(factor * s[i]);
+}
+
+// The same products to the derivatives of those scores with respect to them.
+[[gnu::flatten]] void slopes_of_cap(int64_t n, real scale, real cap, real* s) {
+  const real factor = scale / cap;
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) s[i] = scale * Tanh::of(factor * s[i]).slope;
+}
+
 // One block of 16 queries: its place in the head. Keys are counted in whole blocks; those that exist are `present`.
 struct QueryBlock {
   QueryBlock(int64_t time, int64_t number)
@@ -143,7 +157,7 @@ int64_t attention_saved(int64_t time) {
 }
 
 int64_t attention_scratch(int64_t time, int64_t width) {
-  return column_stride(time) * (7 * padded_to_block(width) + 2 * kQueries);
+  return column_stride(time) * (7 * padded_to_block(width) + 3 * kQueries);
 }
 
 // The scratch of one head, cut up. Lengths are padded to multiples of 16.
@@ -153,10 +167,10 @@ struct AttentionScratch {
     const int64_t size = t * padded_to_block(h.width);
     q_columns = cut(size), k_columns = cut(size), v_columns = cut(size), dout_columns = cut(size);
     q_rows = cut(size), kv_rows = cut(size), dout_rows = cut(size);
-    ds = cut(t * kQueries), p = cut(t * kQueries);
+    ds = cut(t * kQueries), p = cut(t * kQueries), slope = cut(t * kQueries);
   }
   int64_t t;
-  real *q_columns, *k_columns, *v_columns, *dout_columns, *q_rows, *kv_rows, *dout_rows, *ds, *p;
+  real *q_columns, *k_columns, *v_columns, *dout_columns, *q_rows, *kv_rows, *dout_rows, *ds, *p, *slope;
 };
 
 // scores[key][query of the block] = x[key] . y[query] from both as columns.
@@ -167,9 +181,26 @@ inline void scores_of_block(const QueryBlock& block, int64_t width, int64_t t, c
 
 void probabilities_of_block(const AttentionHead& h, const AttentionScratch& s, const QueryBlock& block, real* p) {
   scores_of_block(block, h.width, s.t, s.k_columns, s.q_columns, p);
+  const bool capped = h.cap > 0;
+  if (capped) cap_scores(block.present * kQueries, h.scale, h.cap, p);
   for (int64_t i = block.present * kQueries; i < block.keys * kQueries; ++i) p[i] = -kInfinity;
-  softmax_of_block(block.keys, h.scale, p);
+  softmax_of_block(block.keys, capped ? 1 : h.scale, p);
   if (h.bf16) round_bf16(block.keys * kQueries, p);
+}
+
+// ds from the gradient dp of the probabilities, in its place: with respect to the products of queries and keys. Under a
+// cap the products are computed again: to keep them would double what is saved.
+void scores_of_block_backward(const AttentionHead& h, const AttentionScratch& s, const QueryBlock& block, const real* p,
+                              real* ds) {
+  if (h.cap > 0) {
+    const int64_t n = block.keys * kQueries;
+    scores_of_block(block, h.width, s.t, s.k_columns, s.q_columns, s.slope);
+    slopes_of_cap(n, h.scale, h.cap, s.slope);
+    softmax_of_block_backward(block.keys, 1, p, ds);
+    multiply(n, ds, s.slope, ds, false);
+  } else {
+    softmax_of_block_backward(block.keys, h.scale, p, ds);
+  }
 }
 
 void attention(const AttentionHead& h, real* out, int64_t out_stride, real* p, real* scratch) {
@@ -200,7 +231,7 @@ inline void add_to_keys(const QueryBlock& block, int64_t width, const real* weig
 
 void attention_backward(const AttentionHead& h, const AttentionGradient& g, const real* p, real* scratch) {
   const AttentionScratch s(h, scratch);
-  if (p == nullptr) {
+  if (p == nullptr || h.cap > 0) {
     copy_as_columns(h.time, h.width, h.q, h.q_stride, s.q_columns);
     copy_as_columns(h.time, h.width, h.k, h.k_stride, s.k_columns);
   }
@@ -215,7 +246,7 @@ void attention_backward(const AttentionHead& h, const AttentionGradient& g, cons
     if (p == nullptr) probabilities_of_block(h, s, block, s.p);
     if (g.dq != nullptr || g.dk != nullptr) {
       scores_of_block(block, h.width, s.t, s.v_columns, s.dout_columns, s.ds);
-      softmax_of_block_backward(block.keys, h.scale, p_block, s.ds);
+      scores_of_block_backward(h, s, block, p_block, s.ds);
       if (h.bf16) round_bf16(block.keys * kQueries, s.ds);
     }
     // In this order: where q, k and v are one tensor, so are their gradients, and the first writer overwrites.

@@ -41,8 +41,9 @@ struct Products {
 // One head of one sequence: T rows of `width` numbers each for queries, keys and values.
 struct AttentionHead {
   int64_t time, width;
-  real scale;  // of the scores
-  bool bf16;   // probabilities and their gradients, operands of products, are rounded to bfloat16
+  real scale;    // of the scores
+  real cap = 0;  // c: scores become c tanh(scale q k / c); 0: they stay scale q k
+  bool bf16;     // probabilities and their gradients, operands of products, are rounded to bfloat16
   const real *q, *k, *v;
   int64_t q_stride, k_stride, v_stride;
 };
@@ -94,8 +95,8 @@ struct KernelTable {
   // Elements of p, and of the scratch that both directions need, for T positions and heads of `width`.
   int64_t (*attention_saved)(int64_t time);
   int64_t (*attention_scratch)(int64_t time, int64_t width);
-  // out[t] = sum over u <= t of softmax_u(scale q[t] k[u]) v[u]. Keeps the probabilities in p; null: does not keep
-  // them.
+  // out[t] = sum over u <= t of softmax_u(s[t][u]) v[u], s[t][u] = scale q[t] k[u], capped. Keeps the probabilities in
+  // p; null: does not keep them.
   void (*attention)(const AttentionHead& head, real* out, int64_t out_stride, real* p, real* scratch);
   // p = null: computes the probabilities again, to the same bits.
   void (*attention_backward)(const AttentionHead& head, const AttentionGradient& gradient, const real* p,

@@ -73,7 +73,7 @@ GradcheckCase model_case(std::string name, const ModelConfig& config) {
   c.vocabulary = config.vocabulary;
   c.every_element = false;
   c.ignored = Ignored::some;
-  c.record = [config](CaseInputs& in) { return build_decoder(in.graph, config).loss; };
+  c.record = [config](CaseInputs& in) { return build_decoder(in.graph, config).objective; };
   return c;
 }
 
@@ -115,6 +115,38 @@ std::vector<GradcheckCase> option_cases() {
     if (def->reach == Reach::token)
       vary(str("qk_norm ", def->name), [&](ModelConfig& m) { m.qk_norm = norm_choice(*def, 2); });
   }
+  const auto qk_norm = [](ModelConfig& m, const char* norm) {
+    m.kv_heads = 1;
+    m.qk_norm = norm_choice(*find_norm(norm), 2);
+  };
+  vary("qk_norm over the width", [&](ModelConfig& m) {
+    qk_norm(m, "layernorm");
+    m.qk_norm_over = QkNormOver::width;
+  });
+  vary("qk_norm after RoPE", [&](ModelConfig& m) {
+    qk_norm(m, "layernorm");
+    m.qk_norm_at = QkNormAt::after_rope;
+  });
+  vary("v_norm, kv_heads 1", [](ModelConfig& m) {
+    m.kv_heads = 1;
+    m.v_norm = norm_choice(*find_norm("rmsnorm"), 2);
+  });
+  vary("l2norm, learned scale", [&](ModelConfig& m) {
+    qk_norm(m, "l2norm");
+    m.scores.scale = 5;
+    m.learned_scale = true;
+  });
+  vary("learned scale from auto, capped", [](ModelConfig& m) {
+    m.scores.cap = 0.5;
+    m.learned_scale = true;
+  });
+  vary("attention capped", [](ModelConfig& m) { m.scores = {2, 0.5}; });
+  vary("logits capped", [](ModelConfig& m) { m.logit_cap = 0.8; });
+  vary("z_loss", [](ModelConfig& m) { m.z_loss = 0.3; });
+  vary("z_loss of capped logits, a sequence ignored", [](ModelConfig& m) {
+    m.logit_cap = 0.8;
+    m.z_loss = 0.3;
+  }).ignored = Ignored::sequence;
   vary("bias off", [](ModelConfig& m) { m.bias = false; });
   vary("tie_embeddings", [](ModelConfig& m) { m.tie_embeddings = true; });
   vary("kv_heads 1", [](ModelConfig& m) { m.kv_heads = 1; });

@@ -238,6 +238,18 @@ void attention_and_loss(Cases& add_case) {
              },
              {2, h.time});
   }
+  for (const Scores& scores : {Scores{2.5, 0}, Scores{{}, 0.7}, Scores{3, 1.5}}) {
+    add_case(str("attention: scale ", scores.scale ? str(*scores.scale) : "auto", ", cap ", scores.cap),
+             [scores](CaseInputs& in) {
+               const Var q = input(in, "q", 12), k = input(in, "k", 6);
+               return attention(q, k, input(in, "v", 6), 4, 2, scores);
+             },
+             {2, 19});
+  }
+  add_case("attention: one tensor three times, capped", [](CaseInputs& in) {
+    const Var x = input(in, "x", 6);
+    return attention(x, x, x, 2, 2, {{}, 1});
+  });
   add_case("attention: one tensor three times", [](CaseInputs& in) {
     const Var x = input(in, "x", 6);
     return attention(x, x, x, 2, 2);
@@ -250,6 +262,10 @@ void attention_and_loss(Cases& add_case) {
     add_case(str("cross_entropy: ", name), [](CaseInputs& in) {
       return cross_entropy(input(in, "logits", 7));
     }).ignored = ignored;
+  }
+  for (const auto& [name, ignored] :
+       {std::pair{"all targets", Ignored::none}, {"every third ignored", Ignored::some}}) {
+    add_case(str("z_loss: ", name), [](CaseInputs& in) { return z_loss(input(in, "logits", 7)); }).ignored = ignored;
   }
   add_case("cross_entropy: 33 words, logits of size 20", [](CaseInputs& in) {
     return cross_entropy(input(in, "logits", 33, [](double z) { return 10 * z; }));

@@ -231,7 +231,7 @@ void Probe::measure_gains(const SublayerVars& s, ProbeRow& row) const {
 void Probe::measure_attention(const SublayerVars& s, ProbeRow& row) const {
   const ConstView q = graph_->value(*work_, s.q), k = graph_->value(*work_, s.k);
   const int64_t time = model_.context, width = model_.width / model_.heads, sharing = model_.heads / model_.kv_heads;
-  const double scale = 1 / std::sqrt(static_cast<double>(width));
+  const double cap = s.scores.cap, scale = s.scores.scale.value_or(1 / std::sqrt(static_cast<double>(width)));
   double entropies = 0, count = 0, most = 0;
   std::vector<double> logits(static_cast<std::size_t>(time));
   for (int64_t r = 0; r < q.rows; ++r) {
@@ -239,7 +239,8 @@ void Probe::measure_attention(const SublayerVars& s, ProbeRow& row) const {
     for (int64_t h = 0; h < model_.heads; ++h) {
       double top = -INFINITY, sum = 0, weighted = 0;
       for (int64_t u = 0; u <= t; ++u) {
-        const double logit = scale * dot(q.row(r) + h * width, k.row(r - t + u) + h / sharing * width, width);
+        double logit = scale * dot(q.row(r) + h * width, k.row(r - t + u) + h / sharing * width, width);
+        if (cap > 0) logit = cap * std::tanh(logit / cap);
         logits[static_cast<std::size_t>(u)] = logit;
         top = std::max(top, logit);
         if (!(std::abs(logit) <= most)) most = std::abs(logit);

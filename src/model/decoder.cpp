@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "core/text.h"
 #include "normlab/model.h"
@@ -31,9 +32,8 @@ class Builder {
     if (has_final_norm(config_)) x = apply_norm(graph_, config_.norm, "final_norm", x);
     Decoder decoder;
     decoder.sublayers = std::move(sublayers_);
-    decoder.logits = head(x);
-    decoder.loss = cross_entropy(decoder.logits);
-    graph_.set_loss(decoder.loss);
+    decoder.logits = cap(head(x));
+    objective(decoder);
     return decoder;
   }
 
@@ -110,6 +110,28 @@ class Builder {
     return s;
   }
 
+  // x through a norm per head whose weights the heads share.
+  Var head_norm(const NormChoice& norm, std::string_view name, Var x, int64_t heads) {
+    return norm.def == nullptr ? x : graph_.merge(apply_norm(graph_, norm, name, graph_.split(x, heads)));
+  }
+  Var qk_norm(QkNormAt at, std::string_view name, Var x, int64_t heads) {
+    if (at != config_.qk_norm_at) return x;
+    if (config_.qk_norm_over == QkNormOver::width) return apply_norm(graph_, config_.qk_norm, name, x);
+    return head_norm(config_.qk_norm, name, x, heads);
+  }
+
+  // Scores q k under a learned scale g are (g q) k.
+  Var scaled(Var q, Scores& scores) {
+    if (!config_.learned_scale) return q;
+    const int64_t head_width = config_.width / config_.heads;
+    ParamSpec spec;
+    spec.name = graph_.path("scale");
+    spec.shape = {1};
+    spec.mean = scores.scale.value_or(1 / std::sqrt(static_cast<double>(head_width)));
+    scores.scale = 1;
+    return scale_channels(q, graph_.param(spec));
+  }
+
   Var inside(Inside at, Var x, int64_t heads) {
     return wire_.placement().inside != nullptr ? wire_.placement().inside(wire_, at, x, heads) : x;
   }
@@ -118,19 +140,22 @@ class Builder {
     const int64_t heads = config_.heads, kv_heads = config_.kv_heads, head_width = config_.width / heads;
     Var q = project("q", Role::query, x, config_.width);
     Var k = project("k", Role::key, x, kv_heads * head_width);
-    const Var v = inside(Inside::value, project("v", Role::value, x, kv_heads * head_width), kv_heads);
-    if (config_.qk_norm.def != nullptr) {  // per head, before the rotation
-      q = graph_.merge(apply_norm(graph_, config_.qk_norm, "q_norm", graph_.split(q, heads)));
-      k = graph_.merge(apply_norm(graph_, config_.qk_norm, "k_norm", graph_.split(k, kv_heads)));
-    }
+    Var v = project("v", Role::value, x, kv_heads * head_width);
+    v = inside(Inside::value, head_norm(config_.v_norm, "v_norm", v, kv_heads), kv_heads);
+    q = qk_norm(QkNormAt::before_rope, "q_norm", q, heads);
+    k = qk_norm(QkNormAt::before_rope, "k_norm", k, kv_heads);
     q = inside(Inside::query, q, heads);
     k = inside(Inside::key, k, kv_heads);
     if (config_.position == Position::rope) {
       q = rope(q, heads);
       k = rope(k, kv_heads);
     }
-    sublayers_.back().q = q, sublayers_.back().k = k;
-    const Var mixed = inside(Inside::mixed, attention(q, k, v, heads, kv_heads), heads);
+    q = qk_norm(QkNormAt::after_rope, "q_norm", q, heads);
+    k = qk_norm(QkNormAt::after_rope, "k_norm", k, kv_heads);
+    Scores scores = config_.scores;
+    q = scaled(q, scores);
+    sublayers_.back().q = q, sublayers_.back().k = k, sublayers_.back().scores = scores;
+    const Var mixed = inside(Inside::mixed, attention(q, k, v, heads, kv_heads, scores), heads);
     return project("out", Role::attention_out, mixed, config_.width);
   }
 
@@ -159,6 +184,24 @@ class Builder {
   Var head(Var x) {
     if (config_.tie_embeddings) return linear(x, graph_.shared_param("embedding.token.weight"), {});
     return project("head", Role::head, x, config_.vocabulary);
+  }
+
+  // c tanh(z / c), Gemma 2.
+  Var cap(Var logits) {
+    const double c = config_.logit_cap;
+    if (c == 0) return logits;
+    const Graph::KeepFp32 inside(graph_);
+    const Var capped = affine(activation(affine(logits, 1 / c, 0), Activation::tanh), c, 0);
+    graph_.round(capped);
+    return capped;
+  }
+
+  void objective(Decoder& decoder) {
+    const Graph::KeepFp32 losses(graph_);
+    decoder.loss = decoder.objective = cross_entropy(decoder.logits);
+    if (config_.z_loss > 0) decoder.objective = add(decoder.loss, z_loss(decoder.logits), 1, config_.z_loss);
+    graph_.keep(decoder.loss);
+    graph_.set_loss(decoder.objective);
   }
 
   Graph& graph_;
@@ -196,6 +239,30 @@ std::vector<const Placement*> placements_of(const ModelConfig& config) {
   return out;
 }
 
+namespace {
+
+// A scale of attention that does not suit queries and keys of the length that their norm gives them.
+std::string warning_of_scale(const ModelConfig& c) {
+  const int64_t head_width = c.width / c.heads;
+  const NormDef* norm = c.qk_norm.def;
+  if (norm == nullptr || !norm->scale_invariant || !c.scores.scale) return "";
+  const double scale = *c.scores.scale, context = static_cast<double>(c.context);
+  if (norm->unit_length && scale <= 1) {
+    return str("qk_norm '", norm->name, "' gives vectors of length 1, so with attention_scale ", fixed(scale, 4),
+               " no score exceeds it and attention is nearly uniform; Henry et al. 2020 start a learned scale at "
+               "log2(T^2 - T), ",
+               fixed(std::log2(std::max(2.0, context * context - context)), 2), " for this context");
+  }
+  if (!norm->unit_length && scale >= 1 && head_width > 1) {
+    return str("qk_norm '", norm->name, "' gives vectors of length sqrt(", head_width, "), so with attention_scale ",
+               scale, " scores reach ", number(scale * static_cast<double>(head_width)),
+               " and attention saturates; auto is 1 / sqrt(", head_width, ")");
+  }
+  return "";
+}
+
+}  // namespace
+
 std::vector<std::string> model_warnings(const ModelConfig& config) {
   std::vector<std::string> warnings;
   for (const NormDef* norm : norms_of(config)) {
@@ -210,6 +277,7 @@ std::vector<std::string> model_warnings(const ModelConfig& config) {
     warnings.push_back(str("init '", config.init->name, "' leaves out the gains of placement '", placement->name, "' (",
                            placement->init_rule, "); init = \"auto\" applies them"));
   }
+  if (std::string text = warning_of_scale(config); !text.empty()) warnings.push_back(std::move(text));
   return warnings;
 }
 

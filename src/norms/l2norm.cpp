@@ -14,6 +14,7 @@ const NormDef l2norm = {
     .eps_reason =
         "gradients through a row of zeros grow by 1 / eps a norm; with the 1e-12 of PyTorch's normalize they overflow",
     .scale_invariant = true,
+    .unit_length = true,
     .define =
         [](const NormSite& s, Var x) {
           const Var length = affine(rms(x, 0, {}), std::sqrt(static_cast<double>(s.width())), 0);

@@ -1,5 +1,6 @@
-// Causal attention, per sequence and head:  S = Q K^T / sqrt(dh), P = softmax of each row up to the diagonal, O = P V.
-//   dV = P^T dO,  dP = dO V^T,  dS = P (dP - rowsum(P dP)),  dQ = dS K / sqrt(dh),  dK = dS^T Q / sqrt(dh).
+// Causal attention, per sequence and head, with a = 1 / sqrt(dh) unless another scale is asked for:
+//   S = a Q K^T, or c tanh(a Q K^T / c) under a cap c, P = softmax of each row up to the diagonal, O = P V.
+//   dV = P^T dO,  dP = dO V^T,  dS = P (dP - rowsum(P dP)) (1 - (S / c)^2 under a cap),  dQ = a dS K,  dK = a dS^T Q.
 // P is kept for the backward, the half below the diagonal only; under Plan::recompute never more than 16 rows of it
 // exist.
 #include <cmath>
@@ -14,14 +15,15 @@ namespace {
 
 class Attention final : public Op {
  public:
-  Attention(int64_t batch, int64_t time, int64_t heads, int64_t kv_heads, int64_t head_width, bool bf16)
+  Attention(int64_t batch, int64_t time, int64_t heads, int64_t kv_heads, int64_t head_width, Scores scores, bool bf16)
       : batch_(batch),
         time_(time),
         heads_(heads),
         kv_heads_(kv_heads),
         width_(head_width),
         bf16_(bf16),
-        scale_(static_cast<real>(1 / std::sqrt(static_cast<double>(head_width)))) {}
+        scale_(static_cast<real>(scores.scale.value_or(1 / std::sqrt(static_cast<double>(head_width))))),
+        cap_(static_cast<real>(scores.cap)) {}
   std::string_view name() const override { return "attention"; }
   int64_t saved() const override { return batch_ * heads_ * kernels().attention_saved(time_); }
   int64_t saved_at_least() const override { return 0; }
@@ -77,6 +79,7 @@ class Attention final : public Op {
     return {.time = time_,
             .width = width_,
             .scale = scale_,
+            .cap = cap_,
             .bf16 = bf16_,
             .q = at(q, b, h),
             .k = at(k, b, h / group()),
@@ -97,12 +100,12 @@ class Attention final : public Op {
 
   int64_t batch_, time_, heads_, kv_heads_, width_;
   bool bf16_;
-  real scale_;
+  real scale_, cap_;
 };
 
 }  // namespace
 
-Var attention(Var q, Var k, Var v, int64_t heads, int64_t kv_heads) {
+Var attention(Var q, Var k, Var v, int64_t heads, int64_t kv_heads, Scores scores) {
   Graph& g = *q.graph;
   const Shape &s = q.shape(), &ks = k.shape();
   if (heads < 1 || kv_heads < 1 || heads % kv_heads != 0)
@@ -113,7 +116,7 @@ Var attention(Var q, Var k, Var v, int64_t heads, int64_t kv_heads) {
     g.fail(str("keys and values must be (", s[0], ", ", s[1], ", ", kv_heads * width, "), not ", ks.text(), " and ",
                v.shape().text()));
   }
-  return g.append(std::make_unique<Attention>(s[0], s[1], heads, kv_heads, width, g.bf16()), {q, k, v}, s);
+  return g.append(std::make_unique<Attention>(s[0], s[1], heads, kv_heads, width, scores, g.bf16()), {q, k, v}, s);
 }
 
 }  // namespace normlab

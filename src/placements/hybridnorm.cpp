@@ -2,7 +2,7 @@
 // values; the feed-forward Post-Norm-like around a normed stream. HybridNorm*, first_pre: the first layer norms
 // attention's input too and its feed-forward is Pre-Norm. The paper draws matrices as GPT-2 (init = "gpt2"). 550M
 // parameters: perplexity 20.00, HybridNorm* 19.85, Pre-Norm 20.30, Post-Norm 20.43; with 29 layers Post-Norm diverges.
-// Queries and keys are normed here whatever model.qk_norm adds.
+// Queries, keys and values are normed here whatever model.qk_norm and model.v_norm add.
 #include "normlab/placement.h"
 
 namespace normlab {

@@ -86,8 +86,17 @@ void check_combinations(const RunConfig& c, const std::map<std::string, std::str
     }
   };
   for (const NormDef* norm : norms_of(c)) require_divisors(*norm, c.width, str("'model.width' (", c.width, ")"));
-  require_divisors(*find_norm(c.qk_norm), c.width / c.heads,
-                   str("the width of a head (", c.width / c.heads, "), as 'model.qk_norm' is '", c.qk_norm, "'"));
+  const int64_t head_width = c.width / c.heads;
+  for (const auto& [key, name] : {std::pair("model.qk_norm", c.qk_norm), std::pair("model.v_norm", c.v_norm)}) {
+    const bool wide = key == std::string_view("model.qk_norm") && c.qk_norm_over == "width";
+    const int64_t over = wide ? c.kv_heads * head_width : head_width;  // the keys' width divides that of the queries
+    require_divisors(
+        *find_norm(name), over,
+        str(wide ? "the width of the keys (" : "the width of a head (", over, "), as '", key, "' is '", name, "'"));
+  }
+  for (const auto& [key, cap] :
+       {std::pair("model.attention_cap", c.attention_cap), std::pair("model.logit_cap", c.logit_cap)})
+    if (cap > 0 && cap < 1e-3) complain(key, str("'", key, "' must be 0 or at least 0.001, not ", cap));
   if (c.norm_statistics == "bf16" && c.precision != "bf16")
     complain("norm.statistics", "'norm.statistics' = \"bf16\" needs 'run.precision' = \"bf16\"");
   if (c.min_lr > c.lr)
@@ -141,9 +150,10 @@ std::vector<std::string> config_warnings(const RunConfig& c) {
              norm_in_stream =
                  c.final_norm == "on" ||
                  std::any_of(used.begin(), used.end(), [](const Placement*p) { return p->has_norms || p->final_norm; }),
-             any_norm = (norm_in_stream && (c.norm != "none" || !c.layer_norm.empty())) || c.qk_norm != "none",
+             any_norm = (norm_in_stream && (c.norm != "none" || !c.layer_norm.empty())) || c.qk_norm != "none" ||
+                        c.v_norm != "none",
              any_affine =
-                 any_norm && (find_norm(c.qk_norm)->has_affine ||
+                 any_norm && (find_norm(c.qk_norm)->has_affine || find_norm(c.v_norm)->has_affine ||
                               std::any_of(norms.begin(), norms.end(), [](const NormDef*n) { return n->has_affine; }));
   unread("data.tokens", generated, c.data.tokens == standard.data.tokens, source);
   unread("data.seed", generated, c.data_seed == standard.data_seed, source);
@@ -154,6 +164,10 @@ std::vector<std::string> config_warnings(const RunConfig& c) {
   for (const auto& [key, is_standard] :
        {std::pair("norm.fused", c.norm_fused), std::pair("norm.eps", c.norm_eps == find_norm(c.norm)->default_eps)})
     unread(key, any_norm, is_standard, "a model without norms");
+  unread("model.qk_norm_over", c.qk_norm != "none", c.qk_norm_over == standard.qk_norm_over,
+         "a model without 'model.qk_norm'");
+  unread("model.qk_norm_at", c.qk_norm != "none" && c.position == "rope", c.qk_norm_at == standard.qk_norm_at,
+         c.qk_norm == "none" ? "a model without 'model.qk_norm'" : "a model without RoPE");
   unread("eval.every", c.data.validation > 0, c.eval_every == standard.eval_every, "a run without validation data");
   unread("model.norm", norm_in_stream, c.norm == "none" || c.norm == standard.norm,
          str("placement '", c.placement, "' without a final norm"));

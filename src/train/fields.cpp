@@ -75,7 +75,8 @@ class List {
 
 }  // namespace
 
-RunConfig::RunConfig() : norm_eps(std::numeric_limits<double>::quiet_NaN()) {}
+RunConfig::RunConfig()
+    : attention_scale(std::numeric_limits<double>::quiet_NaN()), norm_eps(std::numeric_limits<double>::quiet_NaN()) {}
 
 std::vector<const NormDef*> norms_of(const RunConfig& c) {
   std::vector<const NormDef*> out;
@@ -121,22 +122,33 @@ std::vector<Field> fields(RunConfig& c) {
           "placements by layer, such as [\"post:0-5\", \"pre:6-23\"]; [] = model.placement in all");
   f.text("model.final_norm", c.final_norm, {"auto", "on", "off"},
          "norm before the head; auto = the placement's own rule");
-  f.text("model.qk_norm", c.qk_norm, per_token_norms(),
-         "per-token norm of each head's queries and keys, after projection, before RoPE");
+  f.text("model.qk_norm", c.qk_norm, per_token_norms(), "per-token norm of queries and keys");
+  f.text("model.qk_norm_over", c.qk_norm_over, {"head", "width"},
+         "each head by itself, its weights shared by the heads, or all heads' channels at once");
+  f.text("model.qk_norm_at", c.qk_norm_at, {"before_rope", "after_rope"}, "after the projection, or after RoPE");
+  f.text("model.v_norm", c.v_norm, per_token_norms(), "per-token norm of each head's values, after projection");
+  f.number("model.attention_scale", c.attention_scale, 1e-6, 1e6,
+           "factor on the products of queries and keys; auto = 1 / sqrt(width / heads)", true);
+  f.on_off("model.attention_scale_learned", c.attention_scale_learned,
+           "one learned factor per layer, which starts at attention_scale");
+  f.number("model.attention_cap", c.attention_cap, 0, 1e6,
+           "c: attention's scores s become c tanh(s / c), after the scale; 0 = off");
+  f.number("model.logit_cap", c.logit_cap, 0, 1e6, "the same of the model's output; 0 = off");
   f.on_off("model.bias", c.bias, "biases in linear layers (never in the head)");
   f.on_off("model.tie_embeddings", c.tie_embeddings, "the head shares the token embedding's matrix");
   f.number("model.dropout", c.dropout, 0, 0.999, "rate, after the embedding and after every branch");
   f.text("model.init", c.init, names(all_inits()), "initialisation (normlab list inits)");
 
-  f.number("norm.eps", c.norm_eps, 0, 1e6, "of every norm in the model, QK norms too; auto = the default of model.norm",
-           true);
+  f.number("norm.eps", c.norm_eps, 0, 1e6,
+           "of every norm in the model, those of queries, keys and values too; auto = the default of model.norm", true);
   f.on_off("norm.affine", c.norm_affine, "learned gain and bias in norms");
   f.on_off("norm.fused", c.norm_fused,
            "use the fused kernel where the norm has one; false = its definition from ordinary ops");
   f.text("norm.statistics", c.norm_statistics, {"fp32", "bf16"},
          "of norms under precision bf16; bf16 shows the harm of rounding them too");
   for (const NormDef* norm : norms_of(c)) f.options("norm", c.norm_options, norm->options);
-  if (const NormDef* norm = find_norm(c.qk_norm)) f.options("norm", c.norm_options, norm->options);
+  for (const std::string& name : {c.qk_norm, c.v_norm})
+    if (const NormDef* norm = find_norm(name)) f.options("norm", c.norm_options, norm->options);
   for (const Placement* placement : placements_of(c)) f.options("placement", c.placement_options, placement->options);
 
   f.text("data.source", c.data.source, names(data_sources()), "where tokens come from (normlab list data)");
@@ -171,6 +183,9 @@ std::vector<Field> fields(RunConfig& c) {
   f.number("train.momentum", c.momentum, 0, 0.999999, "of sgd");
   f.number("train.weight_decay", c.weight_decay, 0, 1e6,
            "decoupled, times the scheduled rate; on matrices only, never on norms and biases");
+  f.number(
+      "train.z_loss", c.z_loss, 0, 1e6,
+      "weight of (log Z)^2 in the objective, Z = softmax's divisor at each target; not in the losses shown; 0 = off");
   f.number("train.clip", c.clip, 0, 1e30, "largest norm of the whole gradient; 0 = off");
 
   f.integer("eval.every", c.eval_every, 0, 1e9, "updates between evaluations; 0 = only at the end");

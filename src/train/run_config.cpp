@@ -201,8 +201,8 @@ ConfigFile read_config(const std::filesystem::path& path, const std::vector<std:
 RunConfig resolve(const std::vector<Setting>& settings) {
   RunConfig c;
   // Norms and placement first: they decide which options exist.
-  for (const char* key :
-       {"model.norm", "model.qk_norm", "model.placement", "model.layer_norm", "model.layer_placement"}) {
+  for (const char* key : {"model.norm", "model.qk_norm", "model.v_norm", "model.placement", "model.layer_norm",
+                          "model.layer_placement"}) {
     const std::vector<Field> list = fields(c);
     const Field& field = *std::find_if(list.begin(), list.end(), [&](const Field& f) { return f.key == key; });
     for (const Setting& s : settings) {
@@ -228,7 +228,11 @@ RunConfig resolve(const std::vector<Setting>& settings) {
   }
   if (c.kv_heads == 0) c.kv_heads = c.heads;
   if (c.ffn_width == 0) c.ffn_width = 4 * c.width;
-  if (std::isnan(c.norm_eps)) c.norm_eps = find_norm(c.norm == "none" ? c.qk_norm : c.norm)->default_eps;
+  if (std::isnan(c.norm_eps)) {
+    const std::string& first = c.norm != "none" ? c.norm : c.qk_norm != "none" ? c.qk_norm : c.v_norm;
+    c.norm_eps = find_norm(first)->default_eps;
+  }
+  if (std::isnan(c.attention_scale)) c.attention_scale = 1 / std::sqrt(static_cast<double>(c.width / c.heads));
   for (const Placement* placement : placements_of(c)) {
     for (const OptionSpec& spec : placement->options)
       c.placement_options[std::string(spec.name)] =
@@ -291,6 +295,11 @@ ModelConfig model_config(const RunConfig& c, int64_t vocabulary) {
   };
   m.norm = choice(c.norm);
   if (c.qk_norm != "none") m.qk_norm = choice(c.qk_norm);
+  m.qk_norm_over = c.qk_norm_over == "width" ? QkNormOver::width : QkNormOver::head;
+  m.qk_norm_at = c.qk_norm_at == "after_rope" ? QkNormAt::after_rope : QkNormAt::before_rope;
+  if (c.v_norm != "none") m.v_norm = choice(c.v_norm);
+  m.scores = {c.attention_scale, c.attention_cap};
+  m.learned_scale = c.attention_scale_learned, m.logit_cap = c.logit_cap, m.z_loss = c.z_loss;
   for (const NormDef* norm : entries_of_layers("model.layer_norm", c.layer_norm, all_norms(), c.layers))
     m.layer_norms.push_back(choice(std::string(norm->name)));
   m.layer_placements = entries_of_layers("model.layer_placement", c.layer_placement, all_placements(), c.layers);

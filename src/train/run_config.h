@@ -22,9 +22,12 @@ struct RunConfig {
 
   int64_t layers = 24, width = 64, heads = 4, kv_heads = 0, ffn_width = 0, context = 64;
   std::string activation = "gelu", position = "learned", norm = "rmsnorm", placement = "post", final_norm = "auto",
-              qk_norm = "none", init = "auto";
+              qk_norm = "none", qk_norm_over = "head", qk_norm_at = "before_rope", v_norm = "none", init = "auto";
   std::vector<std::string> layer_norm, layer_placement;  // ranges of layers; empty: norm and placement everywhere
   bool bias = true, tie_embeddings = false;
+  double attention_scale;  // NaN = auto: 1 / sqrt(width / heads)
+  bool attention_scale_learned = false;
+  double attention_cap = 0, logit_cap = 0;
   double dropout = 0;
 
   double norm_eps;  // NaN = auto: the norm's own
@@ -39,7 +42,7 @@ struct RunConfig {
   int64_t steps = 200, batch = 16, accumulate = 1, slots = 0, warmup = 0;
   std::string optimizer = "adam", schedule = "constant";
   std::array<double, 2> betas = {0.9, 0.999};
-  double lr = 1e-3, min_lr = 0, adam_eps = 1e-8, momentum = 0, weight_decay = 0, clip = 0;
+  double lr = 1e-3, min_lr = 0, adam_eps = 1e-8, momentum = 0, weight_decay = 0, z_loss = 0, clip = 0;
 
   int64_t eval_every = 50, eval_batches = 8;
   int64_t checkpoint_every = 0;

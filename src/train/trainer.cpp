@@ -32,7 +32,7 @@ Trainer::Trainer(const ModelConfig& model, const TrainConfig& train, const Batch
   slot_count_ = needs_whole_batch(model) ? 1 : train.slots > 0 ? train.slots : divisor_up_to(micro, kMostSlots);
   slot_batch_ = micro / slot_count_;
   graph_ = std::make_unique<Graph>(*store_, Graph::Sizes{slot_batch_, model.context}, model.precision);
-  build_decoder(*graph_, model);
+  loss_ = build_decoder(*graph_, model).loss;
   if (graph_->whole_batch() && slot_count_ > 1) graph_->fail("a norm over the batch was declared as one over tokens");
   graph_->plan(train.recompute ? Plan::recompute : Plan::training);
   if (!allocate) return;
@@ -100,7 +100,7 @@ StepResult Trainer::step() {
       pass.update = static_cast<uint64_t>(result.step);
       pass.first_sequence = m * micro + slot * slot_batch_;
       graph_->forward(*s.work, pass);
-      slot_loss_[static_cast<std::size_t>(slot)] = graph_->loss(*s.work);
+      slot_loss_[static_cast<std::size_t>(slot)] = *graph_->value(*s.work, loss_).data;
       graph_->backward(*s.work, pass);
     });
     for (const real slot_loss : slot_loss_) loss += static_cast<double>(slot_loss);
@@ -166,7 +166,7 @@ double Trainer::evaluate(int64_t count) {
       pass.tokens = s.tokens.data();
       pass.targets = s.targets.data();
       graph_->forward(*s.work, pass);
-      slot_loss_[static_cast<std::size_t>(slot)] = graph_->loss(*s.work);
+      slot_loss_[static_cast<std::size_t>(slot)] = *graph_->value(*s.work, loss_).data;
       valid[static_cast<std::size_t>(slot)] = n;
     });
     for (std::size_t slot = 0; slot < valid.size(); ++slot) {

@@ -26,10 +26,10 @@ struct TrainConfig {
 
 // One update. Not finite where the run diverged: then parameters, states and the optimizer's state are as before.
 struct StepResult {
-  int64_t step = 0;    // from 1
-  int64_t tokens = 0;  // valid targets seen so far
-  double lr = 0, loss = 0;
-  double grad_norm = 0;                    // before clipping
+  int64_t step = 0;                        // from 1
+  int64_t tokens = 0;                      // valid targets seen so far
+  double lr = 0, loss = 0;                 // the loss without any z loss
+  double grad_norm = 0;                    // of the objective, before clipping
   double param_norm = 0, update_norm = 0;  // of the parameters after the update, of the change
   std::string trouble;                     // why it is not finite, with the parameter's name; "" while all is well
 };
@@ -74,6 +74,7 @@ class Trainer {
   TrainConfig train_;
   const Batches* batches_;
   uint64_t seed_;
+  Var loss_;  // the cross entropy
   int64_t slot_count_ = 1, slot_batch_ = 1;
   std::unique_ptr<ParamStore> store_;
   std::unique_ptr<Graph> graph_;

@@ -33,6 +33,19 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("Shared memory gives the same bits under a scale, caps, norms of keys and values, and a z loss") {
+  ModelConfig config = small_model(*find_norm("rmsnorm"), *find_placement("pre"));
+  config.kv_heads = 1;
+  config.qk_norm = config.v_norm = norm_choice(*find_norm("rmsnorm"), 2);
+  config.qk_norm_over = QkNormOver::width, config.qk_norm_at = QkNormAt::after_rope;
+  config.scores = {2, 0.5}, config.learned_scale = true;
+  config.logit_cap = 2, config.z_loss = 0.1;
+  SmallDecoder own(config, Plan::training, false), shared(config, Plan::training, true);
+  const std::vector<real> expected = own.step();
+  shared.work->poison();
+  CHECK(same_bits(shared.step(), expected));
+}
+
 TEST_CASE("A second pass over used or poisoned memory gives the same bits as the first") {
   for (const NormDef* norm : all_norms()) {
     if (norm->reach == Reach::batch) continue;  // its states move

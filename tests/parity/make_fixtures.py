@@ -17,7 +17,8 @@ import torch_decoder as decoder
 FOLDER = Path(__file__).resolve().parent.parent / "fixtures"
 BASE = {
     "model": {"layers": 2, "width": 16, "heads": 2, "kv_heads": 2, "ffn_width": 32, "context": 8, "activation": "gelu", "position": "learned",
-              "norm": "layernorm", "placement": "pre", "final_norm": "auto", "qk_norm": "none", "bias": True, "tie_embeddings": False},
+              "norm": "layernorm", "placement": "pre", "final_norm": "auto", "qk_norm": "none", "qk_norm_over": "head", "qk_norm_at": "before_rope",
+              "v_norm": "none", "attention_scale": None, "attention_scale_learned": False, "attention_cap": 0.0, "logit_cap": 0.0, "bias": True, "tie_embeddings": False},
     "norm": {"eps": "auto", "affine": True, "groups": 4, "momentum": 0.1, "masked": True},
     "placement": {"alpha": "auto", "embedding_norm": False},
     "train": {"lr": 5e-3, "batch": 4, "steps": 20, "betas": (0.9, 0.999), "eps": 1e-8},

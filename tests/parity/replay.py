@@ -36,12 +36,13 @@ SCHEDULES = ("constant", "linear", "cosine", "inverse_sqrt", "wsd")
 KNOWN = {
     "run": ["name", "seed", "precision"],
     "model": ["layers", "width", "heads", "kv_heads", "ffn_width", "activation", "context", "position", "norm", "placement", "layer_norm",
-              "layer_placement", "final_norm", "qk_norm", "bias", "tie_embeddings", "dropout", "init"],
+              "layer_placement", "final_norm", "qk_norm", "qk_norm_over", "qk_norm_at", "v_norm", "attention_scale", "attention_scale_learned",
+              "attention_cap", "logit_cap", "bias", "tie_embeddings", "dropout", "init"],
     "norm": ["eps", "affine", "fused", "statistics", "groups", "momentum", "masked", "bias", "unit_offset", "eps_position", "share", "alpha",
              "scale", "slope", "detach", "decay", "warmup", "running"],
     "placement": placements.OPTIONS,
     "train": ["steps", "batch", "accumulate", "slots", "recompute", "optimizer", "lr", "warmup", "schedule", "min_lr", "betas", "eps", "momentum",
-              "weight_decay", "clip"],
+              "weight_decay", "z_loss", "clip"],
 }
 
 
@@ -83,6 +84,7 @@ def require_supported(config):
                 raise Refused(f"key {section}.{key} is not known to the replay")
     choices = {
         "run.precision": ("fp32",), "model.norm": tuple(decoder.NORM_EPS), "model.qk_norm": decoder.TOKEN_NORMS,
+        "model.v_norm": decoder.TOKEN_NORMS, "model.qk_norm_over": ("head", "width"), "model.qk_norm_at": ("before_rope", "after_rope"),
         "model.placement": tuple(placements.FINAL_NORM), "model.position": decoder.POSITIONS, "model.activation": tuple(decoder.ACTIVATIONS),
         "train.optimizer": OPTIMIZERS, "train.schedule": SCHEDULES,
     }
@@ -147,9 +149,10 @@ class Replay:
         self.optimizer.zero_grad(set_to_none=True)
         micro = train["batch"] // train["accumulate"]
         for x, y in zip(tokens.split(micro), targets.split(micro)):  # a norm over the batch sees one micro-batch at a time
-            part = decoder.loss_sum(self.config, self.weights, x, y) / valid
-            part.backward()
-            loss += part.item()
+            entropy, log_z_squared = decoder.loss_sums(self.config, self.weights, x, y)
+            objective = entropy + train["z_loss"] * log_z_squared if train["z_loss"] > 0 else entropy
+            (objective / valid).backward()
+            loss += entropy.item() / valid
         gradients = [w.grad for w in self.trained if w.grad is not None]
         norm = math.sqrt(sum(g.double().pow(2).sum().item() for g in gradients))
         rate = decoder.learning_rate(train, update)

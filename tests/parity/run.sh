@@ -69,6 +69,13 @@ replay model.placement=mixln model.norm=rmsnorm model.layers=4
 replay model.placement=hybridnorm model.norm=rmsnorm model.kv_heads=1 model.position=rope
 replay model.placement=hybridnorm model.norm=layernorm placement.first_pre=true model.qk_norm=rmsnorm
 replay model.placement=hybridnorm model.norm=batchnorm model.kv_heads=1
+replay model.placement=pre model.qk_norm=rmsnorm model.qk_norm_over=width model.kv_heads=1 model.position=rope
+replay model.placement=post model.qk_norm=layernorm model.qk_norm_at=after_rope model.position=rope model.v_norm=rmsnorm model.kv_heads=1
+replay model.placement=pre model.qk_norm=l2norm model.attention_scale=10 model.attention_scale_learned=true train.weight_decay=0.2 train.optimizer=adamw
+replay model.placement=pre model.attention_scale=4 model.attention_cap=2 model.logit_cap=0.7
+replay model.placement=sandwich model.attention_cap=0.5 model.attention_scale_learned=true train.z_loss=0.1 data.padding=0.3 train.accumulate=2
+replay model.placement=hybridnorm model.norm=rmsnorm model.qk_norm=l2norm model.qk_norm_at=after_rope model.v_norm=layernorm model.position=rope
+replay model.norm=none model.v_norm=l2norm model.qk_norm=layernorm model.qk_norm_over=width train.z_loss=1e-2 model.logit_cap=30
 replay model.placement=sandwich placement.embedding_norm=true
 replay model.placement=tfixup model.position=sinusoidal
 replay model.placement=parallel model.layers=3

@@ -136,13 +136,17 @@ def affine(x, gain, bias=None):
     return y if bias is None else y + bias
 
 
-def causal_attention(q, k, v, heads, kv_heads):
+def capped(x, cap):
+    return cap * torch.tanh(x / cap) if cap > 0 else x
+
+
+def causal_attention(q, k, v, heads, kv_heads, scale=None, cap=0.0):
     """(B, T, H dh) (B, T, KV dh) (B, T, KV dh) -> (B, T, H dh)"""
     batch, time, width = q.shape
     head_width = width // heads
     q = q.view(batch, time, heads, head_width).transpose(1, 2)
     k, v = (t.view(batch, time, kv_heads, head_width).transpose(1, 2).repeat_interleave(heads // kv_heads, 1) for t in (k, v))
-    scores = q @ k.transpose(-2, -1) / math.sqrt(head_width)
+    scores = capped(q @ k.transpose(-2, -1) * (1 / math.sqrt(head_width) if scale is None else scale), cap)
     future = torch.ones(time, time, dtype=torch.bool).triu(1)
     return (scores.masked_fill(future, -math.inf).softmax(-1) @ v).transpose(1, 2).reshape(batch, time, width)
 
@@ -194,8 +198,12 @@ def shapes(config, vocabulary):
         at = f"layers.{i}."
         for name, rows in (("q", width), ("k", kv_width), ("v", kv_width), ("out", width)):
             linear(at + "attention." + name, rows, width)
-        for name in ("q_norm", "k_norm"):
-            norm(at + "attention." + name, m["qk_norm"], width // m["heads"])
+        over_width = m["qk_norm_over"] == "width"
+        for name, channels in (("q_norm", width), ("k_norm", kv_width)):
+            norm(at + "attention." + name, m["qk_norm"], channels if over_width else width // m["heads"])
+        norm(at + "attention.v_norm", m["v_norm"], width // m["heads"])
+        if m["attention_scale_learned"]:
+            out[at + "attention.scale"] = (1,)
         for name in ("up", "gate") if m["activation"] in GATED else ("up",):
             linear(at + "ffn." + name, m["ffn_width"], width)
         linear(at + "ffn.down", width, m["ffn_width"])
@@ -233,12 +241,17 @@ def has_final_norm(config):
 
 def loss_sum(config, weights, tokens, targets, training=True):
     """Sum of the cross entropies of all targets that are not -1. tokens, targets: (B, T)."""
+    return loss_sums(config, weights, tokens, targets, training)[0]
+
+
+def loss_sums(config, weights, tokens, targets, training=True):
+    """That sum, and the sum of (log Z)^2 of the same targets, Z being softmax's divisor."""
     m = config["model"]
     valid = targets >= 0
     dtype = weights["embedding.token.weight"].dtype
     eps = config["norm"]["eps"]
     if eps == "auto":  # one for all norms of the model
-        eps = NORM_EPS[m["qk_norm"] if m["norm"] == "none" else m["norm"]]
+        eps = NORM_EPS[next((m[key] for key in ("norm", "qk_norm", "v_norm") if m[key] != "none"), "none")]
     options = config["norm"] | {"eps": eps}
 
     def norm_of(kind):
@@ -259,13 +272,24 @@ def loss_sum(config, weights, tokens, targets, training=True):
         kind = here["model"]["norm"]
         return placements.Placement(here, weights, norm_of(kind), head_norm_of(kind))
 
+    def qk_norm(at, q, k):
+        if m["qk_norm_over"] == "width":
+            return norm_of(m["qk_norm"])(at + "q_norm", q), norm_of(m["qk_norm"])(at + "k_norm", k)
+        return per_head_norm(m["qk_norm"], at + "q_norm", q, m["heads"]), per_head_norm(m["qk_norm"], at + "k_norm", k, m["kv_heads"])
+
     def attention(at, x):
         q, k, v = (linear(at + name, x) for name in ("q", "k", "v"))
-        q, k = (per_head_norm(m["qk_norm"], at + site, x, heads) for site, x, heads in (("q_norm", q, m["heads"]), ("k_norm", k, m["kv_heads"])))
+        v = per_head_norm(m["v_norm"], at + "v_norm", v, m["kv_heads"])
+        if m["qk_norm_at"] != "after_rope":
+            q, k = qk_norm(at, q, k)
         q, k, v = placement.projected(at, q, k, v)
         if m["position"] == "rope":
             q, k = rotate(q, m["heads"]), rotate(k, m["kv_heads"])
-        return linear(at + "out", placement.mixed(at, causal_attention(q, k, v, m["heads"], m["kv_heads"])))
+        if m["qk_norm_at"] == "after_rope":
+            q, k = qk_norm(at, q, k)
+        scale = weights[at + "scale"] if m["attention_scale_learned"] else m["attention_scale"]
+        mixed = causal_attention(q, k, v, m["heads"], m["kv_heads"], scale, m["attention_cap"])
+        return linear(at + "out", placement.mixed(at, mixed))
 
     def feed_forward(at, x):
         activation = ACTIVATIONS[m["activation"]]
@@ -290,7 +314,9 @@ def loss_sum(config, weights, tokens, targets, training=True):
     if has_final_norm(config):
         x = norm_of(m["norm"])("final_norm", x)
     logits = F.linear(x, weights["embedding.token.weight" if m["tie_embeddings"] else "head.weight"])
-    return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1, reduction="sum")
+    logits = capped(logits, m["logit_cap"]).flatten(0, 1)
+    log_z = logits.logsumexp(-1)[targets.flatten() >= 0]
+    return F.cross_entropy(logits, targets.flatten(), ignore_index=-1, reduction="sum"), log_z.pow(2).sum()
 
 
 def learning_rate(train, update):

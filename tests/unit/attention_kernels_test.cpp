@@ -11,7 +11,7 @@ using Matrix = std::vector<double>;  // [time][width]
 
 struct Head {
   std::int64_t time, width;
-  double scale;
+  double scale, cap = 0;
 };
 
 // Rows of normal numbers `stride` apart, NaN between them.
@@ -67,11 +67,13 @@ Expected by_definition(const Head& h, const Matrix& q, const Matrix& k, const Ma
   const Sum zero{Matrix(q.size(), 0.0), Matrix(q.size(), 0.0)};
   Expected e{zero, zero, zero, zero};
   for (std::int64_t i = 0; i < h.time; ++i) {
-    std::vector<double> p;
+    std::vector<double> p, slope;  // slope: ds / d(q k)
     double total = 0, mean = 0, mean_size = 0;
     for (std::int64_t j = 0; j <= i; ++j) {
       const Dot score = dot(h, q, i, k, j);
-      total += p.emplace_back(std::exp(h.scale * score.value));
+      const double s = h.scale * score.value, t = h.cap > 0 ? std::tanh(s / h.cap) : 0;
+      slope.push_back(h.scale * (1 - t * t));
+      total += p.emplace_back(std::exp(h.cap > 0 ? h.cap * t : s));
       e.largest_score = std::max(e.largest_score, h.scale * score.size);
     }
     for (std::int64_t j = 0; j <= i; ++j) {
@@ -84,10 +86,11 @@ Expected by_definition(const Head& h, const Matrix& q, const Matrix& k, const Ma
       mean_size += share * dp.size;
     }
     for (std::int64_t j = 0; j <= i; ++j) {
-      const double share = p[static_cast<std::size_t>(j)] * h.scale;
+      const double share = p[static_cast<std::size_t>(j)], size = share * h.scale;
+      const double ds = share * slope[static_cast<std::size_t>(j)];
       const Dot dp = dot(h, dout, i, v, j);
-      e.dq.add(h, i, share * (dp.value - mean), share * (dp.size + mean_size), k, j);
-      e.dk.add(h, j, share * (dp.value - mean), share * (dp.size + mean_size), q, i);
+      e.dq.add(h, i, ds * (dp.value - mean), size * (dp.size + mean_size), k, j);
+      e.dk.add(h, j, ds * (dp.value - mean), size * (dp.size + mean_size), q, i);
     }
   }
   return e;
@@ -107,6 +110,7 @@ Run run(const KernelTable& table, const Head& h, const Guarded (&x)[4], bool kee
   const AttentionHead head{.time = h.time,
                            .width = h.width,
                            .scale = static_cast<real>(h.scale),
+                           .cap = static_cast<real>(h.cap),
                            .bf16 = bf16,
                            .q = x[0].begin(),
                            .k = x[1].begin(),
@@ -152,9 +156,17 @@ double largest_error(const Head& h, const Guarded& found, const Sum& expected) {
 TEST_CASE("attention and its gradients are those of the definition, for any length and head width", "[kernels]") {
   for (const KernelTable* table : runnable_tables())
     for (std::int64_t time : {1, 2, 15, 16, 17, 33, 64, 70})
-      for (std::int64_t width : {1, 7, 16, 20, 33, 64}) {
-        CAPTURE(table->name, time, width);
-        const Head h{time, width, 1 / std::sqrt(static_cast<double>(width))};
+      for (const auto& [width, cap] : {std::pair<std::int64_t, double>{1, 0},
+                                       {7, 0},
+                                       {16, 0},
+                                       {20, 0},
+                                       {33, 0},
+                                       {64, 0},
+                                       {7, 0.5},
+                                       {16, 2},
+                                       {33, 50}}) {
+        CAPTURE(table->name, time, width, cap);
+        const Head h{time, width, 1 / std::sqrt(static_cast<double>(width)), cap};
         const std::int64_t stride = width + kApart;
         const Guarded x[4] = {rows_of(h, stride, 1), rows_of(h, stride, 2), rows_of(h, stride, 3),
                               rows_of(h, stride, 4)};
@@ -164,7 +176,11 @@ TEST_CASE("attention and its gradients are those of the definition, for any leng
         // A score carries `width` roundings of its absolute terms, and its largest is subtracted: exp turns both into
         // relative errors of p. Three more products and sums of `time` or `width` terms follow; exp itself has 2e-7.
         const double n = static_cast<double>(width + time);
-        const double allowed = roundings(2 * (e.largest_score + 1) * (static_cast<double>(width) + 2) + 3 * n + 20);
+        // A cap adds two products, and tanh with 1.1e-7, two roundings, of a score. Its slope, whose size is at most 1,
+        // has 9e-8 of its own, and 0.77 / cap, the largest derivative of 1 - tanh^2, times the error of the score.
+        const double of_score = static_cast<double>(width) + (cap > 0 ? 6 : 2);
+        const double of_slope = cap > 0 ? 0.77 / cap * e.largest_score * of_score + 2 : 0;
+        const double allowed = roundings(2 * (e.largest_score + 1) * of_score + of_slope + 3 * n + 20);
         CHECK(largest_error(h, r.out, e.out) <= allowed);
         CHECK(largest_error(h, r.dv, e.dv) <= allowed);
         CHECK(largest_error(h, r.dq, e.dq) <= allowed);
@@ -206,9 +222,24 @@ TEST_CASE("attention: one key has probability 1, huge scores pick one key, close
   }
 }
 
+TEST_CASE("attention under a cap bounds the scores: of two keys the better one gets at most e^(2 c) times the other",
+          "[kernels]") {
+  for (const KernelTable* table : runnable_tables()) {
+    CAPTURE(table->name);
+    const Head h{2, 1, 1, 1.5};
+    const std::int64_t stride = 1 + kApart;
+    Guarded q(stride + 1, 1), k(stride + 1, 0), v(stride + 1, 0), dout(stride + 1, 1);
+    k[0] = 1e4, k[stride] = -1e4, v[0] = 1;
+    const Guarded x[4] = {q, k, v, dout};
+    const Run r = run(*table, h, x, true);
+    CHECK(static_cast<double>(r.out[stride]) == Approx(1 / (1 + std::exp(-3.0))).epsilon(1e-6));
+    CHECK(r.dq[stride] == 0);  // saturated
+  }
+}
+
 TEST_CASE("attention does not look at later keys", "[kernels]") {
   for (const KernelTable* table : runnable_tables()) {
-    const Head h{40, 8, 0.3};
+    const Head h{40, 8, 0.3, 2};
     const std::int64_t stride = h.width + kApart;
     Guarded x[4] = {rows_of(h, stride, 1), rows_of(h, stride, 2), rows_of(h, stride, 3), rows_of(h, stride, 4)};
     const Run before = run(*table, h, x, true);
@@ -221,7 +252,7 @@ TEST_CASE("attention does not look at later keys", "[kernels]") {
 TEST_CASE("AVX2 and AVX-512 give the same attention, bit for bit, also in bf16", "[kernels]") {
   const auto tables = runnable_tables();
   NORMLAB_SKIP_UNLESS(tables.size() == 3, "needs a processor with AVX-512");
-  for (const Head h : {Head{70, 20, 0.2}, Head{64, 16, 0.25}, Head{33, 64, 0.125}}) {
+  for (const Head h : {Head{70, 20, 0.2}, Head{64, 16, 0.25}, Head{33, 64, 0.125}, Head{70, 20, 0.2, 1.5}}) {
     const std::int64_t stride = h.width + kApart;
     const Guarded x[4] = {rows_of(h, stride, 1), rows_of(h, stride, 2), rows_of(h, stride, 3), rows_of(h, stride, 4)};
     for (bool bf16 : {false, true}) {

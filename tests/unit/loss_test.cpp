@@ -28,12 +28,13 @@ struct Loss {
   std::vector<double> gradient;  // of the logits
 };
 
-// The cross entropy of (1, T, V) logits.
-Loss loss_of(const std::vector<real>& logits, const std::vector<int32_t>& targets, double scale = 1) {
+// The cross entropy, or z loss, of (1, T, V) logits.
+Loss loss_of(const std::vector<real>& logits, const std::vector<int32_t>& targets, double scale = 1,
+             Var (*of)(Var) = cross_entropy) {
   const auto time = static_cast<int64_t>(targets.size()), count = static_cast<int64_t>(logits.size());
   ParamStore store;
   Graph graph(store, {1, time});
-  graph.set_loss(cross_entropy(graph.param(tensor_of("z", {1, time, count / time}))));
+  graph.set_loss(of(graph.param(tensor_of("z", {1, time, count / time}))));
   graph.plan(Plan::training);
   store.allocate();
   std::copy(logits.begin(), logits.end(), store.value(0));
@@ -153,6 +154,21 @@ TEST_CASE("positions without targets add nothing: no loss, a gradient of exactly
   const Loss poisoned = loss_of({nan, nan, nan, 1, 2, 3}, {-1, 0});
   CHECK(poisoned.loss == alone.loss);
   CHECK(std::vector<double>(poisoned.gradient.begin(), poisoned.gradient.begin() + 3) == std::vector<double>(3, 0));
+}
+
+TEST_CASE("the z loss is the square of log Z, of valid targets only, and keeps its digits at large logits") {
+  const real one = static_cast<real>(std::log(2.0)), two = static_cast<real>(std::log(3.0));
+  const Loss small = loss_of({0, one, two, 5, 6, 7}, {2, -1}, 0.5, z_loss);  // Z = 6
+  CHECK(small.loss == Approx(3.210402).epsilon(1e-6));
+  for (std::size_t j = 0; j < 3; ++j)  // 2 ln 6 (j + 1) / 6, halved
+    CHECK(small.gradient[j] == Approx(1.791759 * static_cast<double>(j + 1) / 6).epsilon(1e-6));
+  CHECK(std::vector<double>(small.gradient.begin() + 3, small.gradient.end()) == std::vector<double>{0, 0, 0});
+  const Loss large = loss_of({real(1e4), real(1e4) - 1}, {0}, 1, z_loss);  // log Z = 1e4 + ln(1 + 1 / e)
+  CHECK(large.loss == Approx(10000.31326 * 10000.31326).epsilon(1e-6));
+  CHECK(large.gradient[0] / large.gradient[1] == Approx(std::exp(1.0)).epsilon(1e-6));
+  const real nan = std::numeric_limits<real>::quiet_NaN();
+  CHECK(std::isnan(loss_of({1, nan, 2}, {0}, 1, z_loss).loss));
+  CHECK(loss_of({nan, nan, 0, 0}, {-1, 1}, 1, z_loss).loss == Approx(0.480453).epsilon(1e-6));  // (ln 2)^2
 }
 
 TEST_CASE("a mean over two micro-batches weighs every target alike") {

@@ -97,6 +97,11 @@ TEST_CASE("computing a layer again for its backward changes no bit", "[threads]"
            {"model.placement=post", "model.norm=layernorm", "model.dropout=0.1"},
            {"model.placement=sandwich", "model.norm=batchnorm"},  // whose running statistics must move once
            {"model.placement=deepnorm", "model.qk_norm=rmsnorm", "model.position=rope", "model.activation=swiglu"},
+           {"model.attention_cap=0.5", "model.qk_norm=l2norm", "model.attention_scale=8",
+            "model.attention_scale_learned=true", "model.v_norm=rmsnorm", "model.kv_heads=1", "model.logit_cap=2",
+            "train.z_loss=0.1"},
+           {"run.precision=bf16", "model.attention_cap=0.5", "model.attention_scale=2", "model.logit_cap=2",
+            "train.z_loss=0.1"},
            {"model.placement=residual"},                       // a second stream from layer to layer
            {"model.placement=rezero", "placement.alpha=0.5"},  // a weight that two sub-layers share
            {"run.precision=bf16", "model.norm=groupnorm", "norm.groups=2"},

@@ -7,6 +7,7 @@
 
 #include "../model_probe.h"
 #include "../small_run.h"
+#include "attention_to_first.h"
 #include "core/rng.h"
 #include "core/text.h"
 
@@ -74,26 +75,6 @@ Sublayer one_sublayer(const std::string& placement, const std::vector<real>& x, 
   };
   return {values(seen), values(out)};
 }
-
-// Probability with which position 1 attends to position 0, in a model of two channels where it shows in the logits:
-// queries [3, 4] at position 1, keys [1, 1] and [1, -1], values 1 and 0 in channel 0.
-double attention_to_first(const std::vector<std::string>& sets, const std::vector<double>& q_gain) {
-  std::vector<std::string> all = {"model.layers=1",  "model.width=2",        "model.heads=1",
-                                  "model.context=2", "model.placement=none", "model.bias=false"};
-  all.insert(all.end(), sets.begin(), sets.end());
-  ModelProbe probe(small_model(2, all), 1, 2);
-  probe.set("embedding.token.weight", {1, 0, 0, 1});
-  probe.set("head.weight", {1, 0, 0, 1});
-  probe.set("layers.0.attention.q.weight", {0, 3, 0, 4});
-  probe.set("layers.0.attention.k.weight", {1, 1, 1, -1});
-  probe.set("layers.0.attention.v.weight", {1, 0, 0, 0});
-  probe.set("layers.0.attention.out.weight", {1, 0, 0, 1});
-  probe.clear("ffn.down.weight");
-  if (!q_gain.empty()) probe.set("layers.0.attention.q_norm.weight", q_gain);
-  return probe.logits({0, 1})[2];  // position 1, channel 0
-}
-
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 }  // namespace
 

@@ -105,6 +105,20 @@ TEST_CASE("L2 norm gives rows of length 1 times the gains") {
   check_row({.norm = "l2norm", .eps = 50}, x, dy, {0.06, 0.08, 0, 0}, {0.02, 0, 0, 0}, {0.06, 0, 0, 0}, {});
 }
 
+TEST_CASE("norms that take size out leave a row of length 1 where they say so, and near sqrt(C) elsewhere") {
+  const std::vector<real> x = {3, -1, 2, 0.5F, -4, 1, 0, 2.5F, -2, 1, 5, -3, 2, -1.5F, 0.25F, 1};
+  for (const NormDef* norm : all_norms()) {
+    if (!norm->scale_invariant || norm->reach != Reach::token) continue;
+    double square = 0;
+    for (const double y : normed({std::string(norm->name)}, 1, 16, x).y) square += y * y;
+    INFO(norm->name);
+    if (norm->unit_length)
+      CHECK(square == Approx(1).epsilon(1e-5));
+    else
+      CHECK((square > 8 && square < 40));
+  }
+}
+
 TEST_CASE("GroupNorm over time takes a group's channels at all positions together") {
   // Two positions of four channels in two groups: {1, 2, 3, 4} and {10, 20, 30, 40}.
   for_each_path({{.norm = "groupnorm_time", .options = {{"groups", 2}}}}, [](const Setup& s) {

@@ -190,7 +190,9 @@ TEST_CASE("every number of a step is the same bits for any number of threads", "
       {"model.norm=batchnorm", "model.placement=pre"},
       {"model.norm=batchnorm", "model.placement=sandwich", "train.accumulate=2", "data.padding=0.3"},
       {"model.norm=groupnorm", "model.placement=sandwich", "model.activation=swiglu", "model.position=rope"},
-      {"model.norm=instancenorm", "model.placement=pre", "model.tie_embeddings=true"}};
+      {"model.norm=instancenorm", "model.placement=pre", "model.tie_embeddings=true"},
+      {"model.attention_cap=0.5", "model.attention_scale_learned=true", "model.v_norm=rmsnorm", "model.logit_cap=2",
+       "train.z_loss=0.1"}};
   for (const std::vector<std::string>& variant : variants) {
     const auto run = [&](int count) {
       const auto training =
