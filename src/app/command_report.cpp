@@ -51,6 +51,10 @@ int command_compare(const Arguments& a) {
   const std::string metric = a.text("--metric", "loss");
   std::optional<PhaseMap> map;
   if (a.has("--map")) map = phase_map(runs, metric, a.text("--map"));
+  for (const char* option : {"--mean", "--smooth"}) {
+    if (map && a.has(option) && !a.has("--html"))
+      throw UsageError(str(option, " is about curves, which --map shows with --html only"));
+  }
   if (a.has("--mean")) {
     runs = mean_over_seeds(runs);
     if (std::all_of(runs.begin(), runs.end(), [](const Run& run) { return run.seeds.empty(); }))

@@ -82,15 +82,22 @@ MapCell cell_of(const std::vector<Run>& runs, std::string_view metric) {
   return cell;
 }
 
-// One key that differs besides the axes, and what it goes with: a norm's own eps goes with model.norm.
-std::string other_key(const std::vector<Run>& runs, const PhaseMap& map, const std::string& key) {
-  for (const std::string& axis : {map.x_key, map.y_key}) {
-    std::map<std::string, std::set<std::string>> seen;
-    for (const Run& run : runs) seen[value_of(run, axis)].insert(value_of(run, key));
-    const auto one = [](const auto& entry) { return entry.second.size() == 1; };
-    if (!axis.empty() && std::all_of(seen.begin(), seen.end(), one)) return str(key, " (goes with ", axis, ")");
+// The keys that differ besides the axes, by the axis they go with: a norm's own eps goes with model.norm.
+std::string other_keys(const std::vector<Run>& runs, const PhaseMap& map) {
+  std::map<std::string, std::vector<std::string>> by_axis;  // "" = with none
+  for (const std::string& key : varying_keys(runs)) {
+    if (key == map.x_key || key == map.y_key) continue;
+    const auto goes_with = [&](const std::string& axis) {
+      std::map<std::string, std::set<std::string>> seen;
+      for (const Run& run : runs) seen[value_of(run, axis)].insert(value_of(run, key));
+      return !axis.empty() && std::all_of(seen.begin(), seen.end(), [](const auto& e) { return e.second.size() == 1; });
+    };
+    by_axis[goes_with(map.x_key) ? map.x_key : goes_with(map.y_key) ? map.y_key : ""].push_back(key);
   }
-  return key;
+  std::vector<std::string> parts;
+  for (const auto& [axis, keys] : by_axis)
+    parts.push_back(join(keys, ", ") + (axis.empty() ? "" : str(" (with ", axis, ")")));
+  return join(parts, "; ");
 }
 
 // At most so many names are listed one by one.
@@ -101,11 +108,9 @@ std::string listed(const std::vector<std::string>& names) {
 }
 
 void add_notes(const std::vector<Run>& runs, PhaseMap& map) {
-  std::vector<std::string> others, missing, without;
-  for (const std::string& key : varying_keys(runs)) {
-    if (key != map.x_key && key != map.y_key) others.push_back(other_key(runs, map, key));
-  }
-  if (!others.empty()) map.notes.push_back(str("Besides the axes the runs differ in ", join(others, ", "), "."));
+  std::vector<std::string> missing, without;
+  const std::string others = other_keys(runs, map);
+  if (!others.empty()) map.notes.push_back(str("Besides the axes the runs differ in ", others, "."));
   std::size_t most = 0;
   for (std::size_t y = 0; y < map.ys.size(); ++y) {
     for (std::size_t x = 0; x < map.xs.size(); ++x) {

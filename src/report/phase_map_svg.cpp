@@ -75,7 +75,7 @@ class MapWriter {
     std::string body = title() + labels() + cells();
     body += legend();
     for (const std::string& note : notes_) {
-      for (const std::string& part : wrap_text(note, kText, width_ - 2 * 12)) {
+      for (const std::string& part : wrap_text(note, kText, text_right_ - 12)) {
         below_ += kLine;
         body += svg_text(12, below_, "class=\"quiet\"", part);
       }
@@ -103,7 +103,7 @@ class MapWriter {
     if (!has_scale_) return;
     const bool log = options_.log && low > 0;
     if (options_.log && !log) notes_.push_back("A value is not above 0, so the colours are linear.");
-    scale_ = make_axis(low, high, 0, log, 5);
+    scale_ = make_axis(low, high, 0, log, 7);
   }
 
   Colour colour(const MapCell& cell) const { return scale_colour(std::clamp(scale_.place(*cell.value), 0.0, 1.0)); }
@@ -141,7 +141,9 @@ class MapWriter {
     cell_ = fitting();
     x_height_ = slanted_ ? x_width * kSlant + 20 : 22;
     width_ = std::max(left_ + columns * cell_ + kMargin, std::min<double>(options_.width, 480));
-    title_ = wrap_text(title_text(), 15 * 1.1, width_ - 24);  // bold runs wider
+    // Text keeps to the width wished for, so that a wide grid can be scrolled and the rest be read.
+    text_right_ = std::min<double>(width_, options_.width) - 12;
+    title_ = wrap_text(title_text(), 15 * 1.1, text_right_ - 12);  // bold runs wider
     top_ = 16 + 20 * static_cast<double>(title_.size());
     below_ = top_ + row_height_ * static_cast<double>(map_.ys.size()) + x_height_ + 18;
   }
@@ -225,7 +227,7 @@ class MapWriter {
     out += sign_at(sign, middle - aside, sign_y, ink);
     if (!count.empty()) out += svg_text(middle - aside + 9, sign_y + 3.5, str("class=\"count ", ink, "\""), count);
     if (!value.empty())
-      out += svg_text(middle, y + height / 2 + 14, str("class=\"", ink, "\" text-anchor=\"middle\""), value);
+      out += svg_text(middle, y + height / 2 + 12.5, str("class=\"", ink, "\" text-anchor=\"middle\""), value);
     return out;
   }
 
@@ -255,7 +257,7 @@ class MapWriter {
   std::string legend() {
     std::string out;
     if (has_scale_) {
-      const double bar = std::min(300.0, width_ - 60);
+      const double bar = std::min(300.0, text_right_ - 48);
       const std::string what =
           map_.metric == "loss" || map_.metric == "val_loss" ? map_.metric + ", nats per token" : map_.metric;
       below_ += 24;
@@ -278,7 +280,7 @@ class MapWriter {
     double x = 12;
     const auto place = [&](const std::string& name) {
       const double needed = kKeyWidth + 8 + text_width(name, kText);
-      if (x > 12 && x + needed > width_ - 12) x = 12, below_ += kKeyHeight + 6;
+      if (x > 12 && x + needed > text_right_) x = 12, below_ += kKeyHeight + 6;
       const double at = x;
       x += needed + 18;
       out += svg_text(at + kKeyWidth + 8, below_ + kKeyHeight / 2 + 4, "", name);
@@ -317,7 +319,8 @@ class MapWriter {
   bool has_scale_ = false, slanted_ = false;
   Axis scale_;
   std::vector<std::vector<std::string>> y_labels_;  // of the rows from top to bottom, in lines
-  double left_ = 0, top_ = 0, width_ = 0;           // of the grid; of the image
+  double left_ = 0, top_ = 0;                       // of the grid
+  double width_ = 0, text_right_ = 0;               // of the image; where text ends
   double cell_ = 0, row_height_ = kLeastCell, x_height_ = 0, below_ = 0;
 };
 
