@@ -40,11 +40,14 @@ class ChartWriter {
                chart_.width, "\" height=\"", svg_number(below_ + 8), "\" role=\"img\" aria-label=\"",
                xml_escape(chart_.title), "\" data-x=\"", x_.low, " ", x_.high, "\" data-y=\"", y_.low, " ", y_.high,
                "\" data-log=\"", log_ ? 1 : 0, "\" data-plot=\"", svg_number(plot_.left), " ", svg_number(plot_.top),
-               " ", svg_number(plot_.width), " ", svg_number(plot_.height), "\">\n<style>\n", chart_css(),
+               " ", svg_number(plot_.width), " ", svg_number(plot_.height), "\" data-unit=\"",
+               xml_escape(chart_.x_label), "\">\n<style>\n", chart_css(),
                "</style>\n<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n", body, "</svg>\n");
   }
 
  private:
+  std::string style(std::size_t i) const { return series_class(chart_.series[i].style.value_or(i)); }
+  std::size_t group(std::size_t i) const { return chart_.series[i].group.value_or(i); }
   bool drawable(double value) const { return std::isfinite(value) && !(log_ && value <= 0); }
   double scaled(double value) const { return log_ ? std::log10(value) : value; }
   double unscaled(double value) const { return log_ ? std::pow(10.0, value) : value; }
@@ -247,12 +250,12 @@ class ChartWriter {
     for (std::size_t i = 0; i < chart_.series.size(); ++i) {
       const ChartSeries& series = chart_.series[i];
       const std::string open =
-          str("<g class=\"series\" data-series=\"", i, "\"><title>", xml_escape(series.name), "</title>\n");
+          str("<g class=\"series\" data-series=\"", group(i), "\"><title>", xml_escape(series.name), "</title>\n");
       if (!series.band.empty()) {
-        faint += str("<g class=\"series\" data-series=\"", i, "\">\n", band(series, series_class(i)), "</g>\n");
+        faint += str("<g class=\"series\" data-series=\"", group(i), "\">\n", band(series, style(i)), "</g>\n");
       }
-      if (!series.raw.empty()) faint += open + curve(series, series.raw, "raw " + series_class(i)) + "</g>\n";
-      strong += open + curve(series, series.y, series_class(i)) + "</g>\n";
+      if (!series.raw.empty()) faint += open + curve(series, series.raw, "raw " + style(i)) + "</g>\n";
+      strong += open + curve(series, series.y, style(i)) + "</g>\n";
     }
     return str("<svg x=\"", svg_number(plot_.left), "\" y=\"", svg_number(plot_.top), "\" width=\"",
                svg_number(plot_.width), "\" height=\"", svg_number(plot_.height), "\" overflow=\"hidden\">\n", faint,
@@ -270,7 +273,7 @@ class ChartWriter {
       }
       if (!last) continue;
       const double y = plot_.top + std::clamp(last->y, 0.0, plot_.height);
-      out += str("<g class=\"series\" data-series=\"", i, "\">", svg_cross(plot_.left + last->x, y, series_class(i)),
+      out += str("<g class=\"series\" data-series=\"", group(i), "\">", svg_cross(plot_.left + last->x, y, style(i)),
                  "</g>\n");
     }
     return out;
@@ -280,7 +283,7 @@ class ChartWriter {
 
   // Keys below the plot, in as many columns as fit; long names take several lines.
   std::string legend() {
-    if (chart_.series.empty()) return {};
+    if (chart_.series.empty() || !chart_.legend) return {};
     const double room = chart_.width - 12 - text_left();
     std::vector<std::vector<std::string>> names;
     double widest = 0;
@@ -304,9 +307,9 @@ class ChartWriter {
   }
 
   std::string key(std::size_t i, const std::vector<std::string>& name, double x, double y) const {
-    std::string out = str("<g class=\"key\" data-series=\"", i, "\">\n");
-    out += svg_line(x, y, x + kSample, y, "line " + series_class(i));
-    if (chart_.series[i].mark) out += svg_cross(x + kSample / 2, y, series_class(i));
+    std::string out = str("<g class=\"key\" data-series=\"", group(i), "\">\n");
+    out += svg_line(x, y, x + kSample, y, "line " + style(i));
+    if (chart_.series[i].mark) out += svg_cross(x + kSample / 2, y, style(i));
     for (std::size_t part = 0; part < name.size(); ++part) {
       out += svg_text(x + kSample + 8, y + 4 + kLine * static_cast<double>(part), "", name[part]);
     }

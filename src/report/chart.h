@@ -22,6 +22,8 @@ struct ChartSeries {
   std::vector<double> raw;  // empty, or one per x: drawn faint behind
   std::optional<ChartMark> mark;
   std::vector<double> band = {};  // empty, or one per x: half the height of a band around y, nan where there is none
+  std::optional<std::size_t> style = {};  // its series_class; without, its own number
+  std::optional<std::size_t> group = {};  // series of one group hide together on a page; without, its own number
 };
 
 struct ChartLine {
@@ -38,6 +40,7 @@ struct Chart {
   std::vector<ChartLine> lines;    // horizontal references, labelled at the right
   bool log_y = false;              // values <= 0 are left out with a note; falls back to linear where there is no other
   int width = 760;                 // pixels; the height follows
+  bool legend = true;
 };
 
 // Class of series i: with it, <path class="..."> inside an element of class "normlab-chart" has the colour and dashes

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/text.h"
 #include "core/utf8.h"
 
 namespace normlab {
@@ -69,6 +70,34 @@ std::size_t text_length(std::string_view text) {
   std::size_t count = 0;
   for (std::size_t at = 0; at < text.size(); at += character(text, at)) ++count;
   return count;
+}
+
+std::string cut_text(const std::string& text, std::size_t most) {
+  if (text_length(text) <= most) return text;
+  std::string start = text;
+  while (text_length(start) >= most) {
+    while (start.size() > 1 && (static_cast<unsigned char>(start.back()) & 0xc0) == 0x80) start.pop_back();
+    start.pop_back();
+  }
+  return start + "…";
+}
+
+std::string aligned(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], text_length(row[i]));
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string blanks(widths[i] - text_length(row[i]), ' ');
+      line += str(i == 0 ? "" : "  ", i >= right.size() || right[i] ? blanks + row[i] : row[i] + blanks);
+    }
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
+  }
+  return text;
 }
 
 std::vector<std::string> wrap_text(std::string_view text, double size, double width) {

@@ -17,6 +17,13 @@ double text_width(std::string_view text, double size);
 // Characters (code points), for tables in a terminal.
 std::size_t text_length(std::string_view text);
 
+// At most `most` characters (>= 1), the last of them "…" where something was cut off.
+std::string cut_text(const std::string& text, std::size_t most);
+
+// Rows of cells as lines with two blanks between the columns. `right`: per column whether its cells stand at the right;
+// columns beyond its end do.
+std::string aligned(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right);
+
 // Lines no wider than `width` pixels (at least one character each), broken after blanks, / , _ - where possible.
 // Nothing is lost but the blanks at a break.
 std::vector<std::string> wrap_text(std::string_view text, double size, double width);

@@ -46,6 +46,10 @@ using ConfigReader = std::function<FlatConfig(const std::filesystem::path&)>;
 // neither, where `step` or `loss` is missing, where a step is missing or not above the one before.
 Run load_run(const std::filesystem::path& path, const ConfigReader& read_config = {});
 
+// The last part of each path, where two are equal with as much before it as tells them apart; "a (1)", "a (2)" where
+// nothing does.
+std::vector<std::string> distinct_names(const std::vector<std::filesystem::path>& paths);
+
 // All of them, with distinct names. What follows takes at least one run.
 std::vector<Run> load_runs(const std::vector<std::filesystem::path>& paths, const ConfigReader& read_config = {});
 
@@ -142,7 +146,16 @@ std::string compare_svg(const std::vector<Run>& runs, std::string_view metric, c
 // three columns each: `RUN mean,RUN ci95,RUN n`.
 std::string compare_csv(const std::vector<Run>& runs, std::string_view metric);
 
-// One self-contained page: table, charts (linear and logarithmic), verdicts with their reasons, configs.
-std::string compare_html(const std::vector<Run>& runs, std::string_view metric, std::int64_t smooth = 1);
+// The runs that stand for many: `most` of them (>= 2) at equal distances in the order of their final values, the best
+// and the worst among them, those that are not finite counted as worst. In that order; all of them, in their own, where
+// there are no more.
+std::vector<Run> spread_of(const std::vector<Run>& runs, std::string_view metric, std::size_t most);
+
+// One self-contained page: the map where there is one, table, charts (linear and logarithmic), charts by layer where
+// runs have a layers.csv, verdicts with their reasons, configs. Of more than 28 runs the charts show some and the
+// tables are folded.
+struct PhaseMap;
+std::string compare_html(const std::vector<Run>& runs, std::string_view metric, std::int64_t smooth = 1,
+                         const PhaseMap* map = nullptr);
 
 }  // namespace normlab

@@ -1,12 +1,20 @@
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 
 #include "core/text.h"
 #include "report/chart_text.h"
 #include "report/compare.h"
+#include "report/layers.h"
+#include "report/phase_map.h"
 
 namespace normlab {
 
 namespace {
+
+constexpr std::size_t kMany = 28;    // runs: as many as there are colours and dashes
+constexpr std::size_t kCurves = 14;  // of many runs that are shown as curves
+constexpr std::size_t kLayered = 7;  // runs in a chart by layer: one per colour, as dashes tell the sub-layers apart
 
 constexpr const char* kPageCss = R"(
 :root{color-scheme:light dark}
@@ -30,6 +38,11 @@ td:first-child{font-weight:600}
 .diverged{color:#9c2f00;border-color:#d55e00}
 figure{margin:.5rem 0}
 figure svg{display:block;max-width:100%;height:auto}
+figure.map svg{max-width:none}
+.small{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,26rem),1fr));gap:.5rem}
+.small figure{margin:0;min-width:0}
+.keys{list-style:none;padding:0;display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;font-size:.875rem}
+.keys li{overflow-wrap:anywhere}
 .narrow{display:none}
 @media (max-width:700px){.wide{display:none}.narrow{display:block}main{padding:.6rem}
 .names th:first-child,.names td:first-child{white-space:normal;overflow-wrap:anywhere;min-width:7rem;max-width:11rem}}
@@ -48,9 +61,10 @@ th,td{border-color:#333940}
 // their key. The values are read back from the curves, so the page carries the data once.
 constexpr const char* kPageScript = R"(
 const tip = document.getElementById('tip');
-for (const svg of document.querySelectorAll('figure svg.normlab-chart')) {
+for (const svg of document.querySelectorAll('figure svg[data-plot]')) {
   const [x0, x1] = svg.dataset.x.split(' ').map(Number), [y0, y1] = svg.dataset.y.split(' ').map(Number);
   const [left, top, width, height] = svg.dataset.plot.split(' ').map(Number), log = svg.dataset.log === '1';
+  const unit = svg.dataset.unit, grain = unit === 'step' ? 1 : 2;
   const value = y => log ? y0 * Math.pow(y1 / y0, 1 - y / height) : y0 + (y1 - y0) * (1 - y / height);
   const curves = [...svg.querySelectorAll('.series')].filter(g => g.querySelector('title') && !g.querySelector('.raw')).map(g => ({
     group: g, name: g.querySelector('title').textContent,
@@ -70,14 +84,14 @@ for (const svg of document.querySelectorAll('figure svg.normlab-chart')) {
     tip.style.display = rows.length ? 'block' : 'none';
     if (!rows.length) return;
     rows.sort((a, b) => a[0] - b[0]);
-    tip.textContent = 'step ' + Math.round(x0 + (x1 - x0) * x / width) + '\n' + rows.map(row => row[1]).join('\n');
+    tip.textContent = unit + ' ' + Math.round(grain * (x0 + (x1 - x0) * x / width)) / grain + '\n' + rows.map(row => row[1]).join('\n');
     tip.style.left = Math.max(4, Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8)) + 'px';
     tip.style.top = Math.max(4, Math.min(event.clientY + 14, innerHeight - tip.offsetHeight - 8)) + 'px';
   });
   svg.addEventListener('pointerleave', () => tip.style.display = 'none');
 }
-for (const key of document.querySelectorAll('figure .key')) {
-  const same = kind => document.querySelectorAll(`figure ${kind}[data-series="${key.dataset.series}"]`);
+for (const key of document.querySelectorAll('.key')) {
+  const same = kind => key.closest('section').querySelectorAll(`${kind}[data-series="${key.dataset.series}"]`);
   const toggle = () => {
     const hide = key.getAttribute('aria-pressed') === 'true';
     for (const g of same('.series')) g.style.display = hide ? 'none' : '';
@@ -100,20 +114,22 @@ std::string badge(const std::string& verdict) {
   return verdict == "-" ? text : str("<span class=\"verdict ", text, "\">", text, "</span>");
 }
 
-// The keys that differ, the last columns of the rows, have a table of their own on the page.
-std::string results_table(const std::vector<Run>& runs, std::string_view metric) {
+// `shown`: the runs with a curve. The keys that differ, the last columns of the rows, have a table of their own on the
+// page, unless its columns would be too many.
+std::string results_table(const std::vector<Run>& runs, const std::vector<Run>& shown, std::string_view metric) {
   const std::vector<std::vector<std::string>> rows = compare_rows(runs, metric);
-  const std::size_t columns = rows[0].size() - compare_configs(runs).different.size();
+  const std::size_t columns = rows[0].size() - (runs.size() > kMany ? 0 : compare_configs(runs).different.size());
   std::string html = "<div class=\"scroll\"><table class=\"names\">\n";
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::string cell = i == 0 ? "th" : "td";
+    const auto curve = std::find_if(shown.begin(), shown.end(), [&](const Run& run) { return run.name == rows[i][0]; });
     html += "<tr>";
     for (std::size_t column = 0; column < columns; ++column) {
       const std::string& text = rows[i][column];
-      const std::string content = i == 0        ? xml_escape(text)
-                                  : column == 0 ? swatch(i - 1) + xml_escape(text)
-                                  : column == 1 ? badge(text)
-                                                : xml_escape(text);
+      const bool key = i > 0 && column == 0 && curve != shown.end();
+      const std::string content = key ? swatch(static_cast<std::size_t>(curve - shown.begin())) + xml_escape(text)
+                                  : i > 0 && column == 1 ? badge(text)
+                                                         : xml_escape(text);
       html += str("<", cell, column == 1 ? " class=\"text\">" : ">", content, "</", cell, ">");
     }
     html += "</tr>\n";
@@ -164,7 +180,8 @@ std::string configs(const std::vector<Run>& runs) {
   if (configured == runs.end()) return {};
   const ConfigKeys keys = compare_configs(runs);
   std::string html = "<h2>Configuration</h2>\n";
-  html += keys.different.empty() ? "<p>No key differs.</p>\n" : config_table(runs, keys.different);
+  if (keys.different.empty()) html += "<p>No key differs.</p>\n";
+  if (!keys.different.empty() && runs.size() <= kMany) html += config_table(runs, keys.different);
   for (const Run& run : runs) {
     if (run.config.empty()) html += str("<p class=\"quiet\">", xml_escape(run.name), ": no configuration known.</p>\n");
   }
@@ -178,27 +195,107 @@ std::string configs(const std::vector<Run>& runs) {
   return html + "</table></div></details>\n";
 }
 
+// Folded, where it would fill screens.
+std::string folded(bool fold, const std::string& summary, const std::string& html) {
+  return fold ? str("<details><summary>", summary, "</summary>\n", html, "</details>\n") : html;
+}
+
+std::string map_section(const PhaseMap& map) {
+  return str("<section>\n<figure class=\"map wide scroll\">\n", map_svg(map, {false, 920}),
+             "</figure>\n<figure class=\"map narrow scroll\">\n", map_svg(map, {false, 360}),
+             "</figure>\n</section>\n");
+}
+
+std::string layers_section(const std::vector<Run>& runs, std::string_view metric) {
+  std::vector<Run> probed;
+  for (const Run& run : runs) {
+    for (const Run& one : run.seeds.empty() ? std::vector<Run>{run} : run.seeds) {
+      if (std::filesystem::exists(one.path / "layers.csv")) probed.push_back(one);
+    }
+  }
+  const std::size_t count = probed.size();
+  probed = spread_of(probed, metric, kLayered);
+  std::vector<LayerProfile> profiles;
+  for (const Run& run : probed) {
+    LayerProfile profile = load_layers(run.path, run.name);
+    if (!profile.steps.empty()) profiles.push_back(std::move(profile));
+  }
+  if (profiles.empty()) return {};
+  std::string charts;
+  std::vector<std::string> names;
+  for (const std::string& column : layer_quantities(profiles[0])) {
+    const auto has = [&](const LayerProfile& profile) { return profile.rows.has(column); };
+    if (!std::all_of(profiles.begin(), profiles.end(), has)) continue;
+    const LayerTable table = layer_table(profiles, column);
+    names = table.names;
+    const auto measured = [](const LayerRow& row) {
+      return std::any_of(row.values.begin(), row.values.end(), [](const auto& value) { return value.has_value(); });
+    };
+    if (std::none_of(table.rows.begin(), table.rows.end(), measured)) continue;
+    charts += str("<figure>\n", chart_svg(layers_chart(table, 440, false, true)), "</figure>\n");
+  }
+  std::string html = "<section>\n<h2>By layer</h2>\n<p class=\"quiet\">";
+  html += profiles.size() == 1 ? xml_escape(profiles[0].name) + " as probed after the steps below."
+                               : "Each run as last probed.";
+  if (count > probed.size())
+    html += str(" Of ", count, " runs with probes these ", probed.size(),
+                ", at equal distances from the best final value to the worst.");
+  html +=
+      " Lines of the branches: attention solid, feed-forward dashed. The attention of layer n stands at n, its "
+      "feed-forward sub-layer at n + ½.</p>\n<ul class=\"keys\">\n";
+  for (std::size_t i = 0; i < names.size(); ++i)
+    html += str("<li class=\"key\" data-series=\"", i, "\">", swatch(i), xml_escape(names[i]), "</li>\n");
+  return html + "</ul>\n<div class=\"small\">\n" + charts + "</div>\n</section>\n";
+}
+
 }  // namespace
 
-std::string compare_html(const std::vector<Run>& runs, std::string_view metric, std::int64_t smooth) {
+std::vector<Run> spread_of(const std::vector<Run>& runs, std::string_view metric, std::size_t most) {
+  if (runs.size() <= most) return runs;
+  std::vector<double> finals;
+  for (const Run& run : runs) {
+    const double last = curve_facts(run_curve(run, metric)).last;
+    finals.push_back(std::isfinite(last) ? last : std::numeric_limits<double>::infinity());
+  }
+  std::vector<std::size_t> order(runs.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return finals[a] < finals[b]; });
+  std::vector<Run> spread;
+  for (std::size_t i = 0; i < most; ++i) spread.push_back(runs[order[i * (runs.size() - 1) / (most - 1)]]);
+  return spread;
+}
+
+std::string compare_html(const std::vector<Run>& runs, std::string_view metric, std::int64_t smooth,
+                         const PhaseMap* map) {
+  const bool many = runs.size() > kMany;
+  const std::vector<Run> shown = many ? spread_of(runs, metric, kCurves) : runs;
   const std::string title =
       runs.size() == 1 ? str("Run ", xml_escape(runs[0].name)) : str("Comparison of ", runs.size(), " runs");
   std::string html =
       str("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
           "content=\"width=device-width,initial-scale=1\">\n<title>",
           title, "</title>\n<style>", kPageCss, "</style>\n</head>\n<body>\n<main>\n<h1>", title, "</h1>\n");
-  html += results_table(runs, metric) +
-          "<p class=\"quiet\">First, best (smallest) and final (mean of the last 20 rows) training loss; val loss as "
-          "reported "
-          "at the end.</p>\n" +
-          paragraphs(compare_notes(runs, metric));
-  html += str("<h2>", xml_escape(metric_title(metric)), "</h2>\n", figures(runs, metric, smooth, false));
+  if (map != nullptr) html += map_section(*map);
+  html +=
+      folded(many, str("Table of the ", runs.size(), " runs"),
+             results_table(runs, shown, metric) +
+                 "<p class=\"quiet\">First, best (smallest) and final (mean of the last 20 rows) training loss; val "
+                 "loss as reported at the end.</p>\n" +
+                 paragraphs(compare_notes(runs, metric)));
+  html += str("<section>\n<h2>", xml_escape(metric_title(metric)), "</h2>\n");
+  if (many) {
+    html += str("<p class=\"quiet\">", shown.size(), " of the ", runs.size(),
+                " runs, at equal distances from the best final value to the worst.</p>\n");
+  }
+  html += figures(shown, metric, smooth, false);
   if (smooth > 1) {
     html += str("<p class=\"quiet\">Strong: mean over the last ", smooth,
                 " steps up to each step. Faint: every step.</p>\n");
   }
-  html += str("<h2>", xml_escape(metric_title(metric)), ", logarithmic</h2>\n", figures(runs, metric, smooth, true));
-  html += verdicts(runs) + configs(runs);
+  html += str("<h2>", xml_escape(metric_title(metric)), ", logarithmic</h2>\n", figures(shown, metric, smooth, true),
+              "</section>\n");
+  html += layers_section(runs, metric);
+  html += folded(many, "Verdicts and configuration", verdicts(runs) + configs(runs));
   html += str("</main>\n<div id=\"tip\"></div>\n<script>", kPageScript, "</script>\n</body>\n</html>\n");
   return html;
 }

@@ -53,13 +53,14 @@ std::vector<double> read_steps(const CsvTable& table) {
   return steps;
 }
 
-// What a name can be built from: the path in parts, without the metrics.csv of a run directory and without ".csv".
+// What a name can be built from: the path in parts, without the metrics.csv or layers.csv of a run directory and
+// without ".csv".
 std::vector<std::string> name_parts(const fs::path& path) {
   std::vector<std::string> parts;
   for (const fs::path& part : fs::absolute(path).lexically_normal()) {
     if (!part.empty() && part != part.root_directory()) parts.push_back(part.string());
   }
-  if (parts.size() > 1 && parts.back() == "metrics.csv") parts.pop_back();
+  if (parts.size() > 1 && (parts.back() == "metrics.csv" || parts.back() == "layers.csv")) parts.pop_back();
   if (parts.empty()) parts.push_back(path.string());
   const std::string& last = parts.back();
   if (last.size() > 4 && last.compare(last.size() - 4, 4, ".csv") == 0) parts.back().resize(last.size() - 4);
@@ -102,15 +103,12 @@ Run load_run(const fs::path& path, const ConfigReader& read_config) {
   return run;
 }
 
-std::vector<Run> load_runs(const std::vector<fs::path>& paths, const ConfigReader& read_config) {
-  std::vector<Run> runs;
+std::vector<std::string> distinct_names(const std::vector<fs::path>& paths) {
   std::vector<std::vector<std::string>> parts;
-  for (const fs::path& path : paths) {
-    runs.push_back(load_run(path, read_config));
-    parts.push_back(name_parts(path));
-  }
+  std::vector<std::string> names;
+  for (const fs::path& path : paths) parts.push_back(name_parts(path));
   // As many parts of the path as make the name the only one of its kind.
-  for (std::size_t i = 0; i < runs.size(); ++i) {
+  for (std::size_t i = 0; i < paths.size(); ++i) {
     std::size_t count = 1, same = 0;
     for (; count <= parts[i].size(); ++count) {
       const auto equal = [&](const auto& other) { return last_parts(other, count) == last_parts(parts[i], count); };
@@ -118,13 +116,17 @@ std::vector<Run> load_runs(const std::vector<fs::path>& paths, const ConfigReade
       if (same == 1) break;
     }
     // The same run twice.
-    if (same > 1) {
-      const auto before = std::count(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(i), parts[i]);
-      runs[i].name = str(parts[i].back(), " (", before + 1, ")");
-    } else {
-      runs[i].name = last_parts(parts[i], count);
-    }
+    const auto before = std::count(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(i), parts[i]);
+    names.push_back(same > 1 ? str(parts[i].back(), " (", before + 1, ")") : last_parts(parts[i], count));
   }
+  return names;
+}
+
+std::vector<Run> load_runs(const std::vector<fs::path>& paths, const ConfigReader& read_config) {
+  std::vector<Run> runs;
+  for (const fs::path& path : paths) runs.push_back(load_run(path, read_config));
+  const std::vector<std::string> names = distinct_names(paths);
+  for (std::size_t i = 0; i < runs.size(); ++i) runs[i].name = names[i];
   return runs;
 }
 

@@ -46,16 +46,6 @@ bool same_end(const std::vector<Curve>& curves) {
   });
 }
 
-std::string cut(const std::string& text, std::size_t most) {
-  if (text_length(text) <= most) return text;
-  std::string start = text;
-  while (text_length(start) >= most) {
-    while (start.size() > 1 && (static_cast<unsigned char>(start.back()) & 0xc0) == 0x80) start.pop_back();
-    start.pop_back();
-  }
-  return start + "…";
-}
-
 bool is_numeric(const std::string& cell) {
   return cell == "-" || parse_double(cell) || cell.rfind("±", 0) == 0 || cell.rfind("−", 0) == 0 ||
          cell.find("×10") != std::string::npos || cell.rfind("10", 0) == 0;
@@ -178,25 +168,15 @@ std::vector<std::string> compare_notes(const std::vector<Run>& runs, std::string
 
 std::string compare_table(const std::vector<Run>& runs, std::string_view metric) {
   std::vector<std::vector<std::string>> rows = compare_rows(runs, metric);
-  std::string text;
-  std::vector<std::size_t> widths(rows[0].size());
   std::vector<bool> right(rows[0].size(), true);
   for (std::vector<std::string>& row : rows) {
     for (std::size_t column = 0; column < row.size(); ++column) {
-      if (column > 0) row[column] = cut(row[column], 28);  // never the name: it is what tells runs apart
-      widths[column] = std::max(widths[column], text_length(row[column]));
+      if (column > 0) row[column] = cut_text(row[column], 28);  // never the name: it is what tells runs apart
       if (&row != &rows[0] && !is_numeric(row[column])) right[column] = false;
     }
   }
   right[0] = right[1] = false;
-  for (const std::vector<std::string>& row : rows) {
-    std::string line;
-    for (std::size_t column = 0; column < row.size(); ++column) {
-      const std::string blanks(widths[column] - text_length(row[column]), ' ');
-      line += str(column == 0 ? "" : "  ", right[column] ? blanks + row[column] : row[column] + blanks);
-    }
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
-  }
+  std::string text = aligned(rows, right);
   for (const std::string& note : compare_notes(runs, metric)) text += str("note: ", note, "\n");
   return text;
 }

@@ -208,3 +208,58 @@ TEST_CASE("a corpus shorter than a window is refused by size and part, whatever 
   }
   CHECK_FALSE(std::filesystem::exists(lab.here / "runs"));
 }
+
+TEST_CASE("compare --map shows a sweep as a grid, with image, CSV and page") {
+  const Lab lab("[probe]\nevery = 10\n[sweep]\n\"model.layers\" = [1, 2]\n\"model.placement\" = [\"post\", \"pre\"]\n");
+  REQUIRE(lab("sweep").code == 0);
+  std::vector<std::string> words = {"compare", "--map", "model.layers,model.placement"};
+  for (const char* placement : {"post", "pre"}) {
+    for (const char* layers : {"1", "2"})
+      words.push_back(lab.run(str("small/layers=", layers, ",placement=", placement)));
+  }
+  const std::vector<std::string> runs(words.begin() + 3, words.end());
+  for (const char* kind : {"svg", "csv", "html"}) {
+    words.push_back(str("--", kind));
+    words.push_back((lab.here / str("m.", kind)).string());
+  }
+  const ProcessResult r = run_tool(words);
+  INFO(r.err);
+  CHECK(r.code == 0);
+  CHECK(contains(r.out, "model.placement \\ model.layers  1"));
+  const CsvTable cells = read_csv(lab.here / "m.csv");
+  CHECK(cells.columns ==
+        std::vector<std::string>{"model.layers", "model.placement", "loss", "verdict", "agree", "n", "runs"});
+  REQUIRE(cells.cells.size() == 4);
+  const Json summary =
+      parse_json(read_file(std::filesystem::path(lab.run("small/layers=2,placement=post")) / "summary.json"), "");
+  CHECK(cells.cells[1][1] == "post");
+  CHECK(cells.cells[1][3] == summary.find("verdict")->string);
+  CHECK(*cells.numbers("loss")[1] == Approx(summary.find("final_loss")->number).epsilon(1e-6));
+  CHECK(contains(read_file(lab.here / "m.html"), "<h2>By layer</h2>"));
+  CHECK(contains(read_file(lab.here / "m.svg"), "class=\"cell\""));
+
+  CHECK(run_tool({"compare", runs[0], runs[1], "--map", "model.layers", "--mean"}).code == 2);
+  const ProcessResult none = run_tool({"compare", runs[0], runs[1], "--map", "model.layer"});
+  CHECK(none.code == 2);
+  CHECK(contains(none.err, "no run has the key 'model.layer' (did you mean 'model.layers'?); the runs differ in"));
+}
+
+TEST_CASE("compare --layers draws a column of layers.csv, of runs and of probes") {
+  const Lab lab("[probe]\nevery = 10\n");
+  REQUIRE(lab("run").code == 0);
+  REQUIRE(run_tool({"probe", lab.config, "--out", (lab.here / "runs").string()}).code == 0);
+  const std::string svg = (lab.here / "l.svg").string(), csv = (lab.here / "l.csv").string();
+  ProcessResult r = run_tool({"compare", lab.run("small"), "--layers", "stream_rms", "--svg", svg, "--csv", csv});
+  INFO(r.err);
+  CHECK(r.code == 0);
+  CHECK(read_csv(csv).columns == std::vector<std::string>{"layer", "sublayer", "step 10", "step 20"});
+  CHECK(contains(read_file(svg), "stream_rms by layer"));
+  r = run_tool({"compare", lab.run("small-probe"), "--layers", "stream_rms", "--csv", csv});
+  INFO(r.err);
+  CHECK(r.code == 0);
+  CHECK(read_csv(csv).columns == std::vector<std::string>{"layer", "sublayer", "step 0"});
+  CHECK(run_tool({"compare", lab.run("small"), "--layers", "stream_rm"}).code == 1);
+  for (const char* option : {"--html", "--map", "--smooth", "--metric"})
+    CHECK(run_tool({"compare", lab.run("small"), "--layers", "stream_rms", option, (lab.here / "x").string()}).code ==
+          2);
+}
