@@ -164,6 +164,12 @@ TEST_CASE("A kink of a norm must be declared, and even then its backward must be
   REQUIRE_FALSE(check_zero_row(undefined).passed());
 }
 
+TEST_CASE("A kink declared for a row that the check does not try is an error") {
+  NormDef misspelt = kinked(false);
+  misspelt.rough = {"zeros"};
+  REQUIRE_THROWS_AS(norm_cases(misspelt), RecordError);
+}
+
 struct Ran {
   int code;
   std::string out;
