@@ -37,6 +37,11 @@ struct ConfigError : Error {
   explicit ConfigError(const std::string& message) : Error(message, 2) {}
 };
 
+// A norm or a placement that cannot be registered: what it lacks, by name. Exit code 2.
+struct RecordError : Error {
+  explicit RecordError(const std::string& message) : Error(message, 2) {}
+};
+
 // Tensors that do not fit together, with the path of the layer. Found when the graph is built, so a configuration asked
 // for it. Exit code 2.
 struct ShapeError : Error {

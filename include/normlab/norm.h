@@ -95,5 +95,10 @@ inline OptionSpec unit_offset_option() {
 // src/norms/registry.cpp
 const std::vector<const NormDef*>& all_norms();
 const NormDef* find_norm(std::string_view name);  // nullptr where unknown
+// Adds a norm from outside the library, which must live as long as the program; before anything else is called, as
+// main_program does (normlab/main.h). RecordError where the name is taken or not of the form [a-z][a-z0-9_]*, where
+// `define` is missing, or an option makes no sense.
+void register_norm(const NormDef& norm);
+void register_norm(const NormDef&& norm) = delete;
 
 }  // namespace normlab

@@ -83,5 +83,8 @@ struct Placement {
 
 const std::vector<const Placement*>& all_placements();
 const Placement* find_placement(std::string_view name);
+// As register_norm; `sublayer` must not be missing.
+void register_placement(const Placement& placement);
+void register_placement(const Placement&& placement) = delete;
 
 }  // namespace normlab

@@ -8,6 +8,7 @@
 #include "kernels/kernels.h"
 #include "lab/run.h"
 #include "normlab/error.h"
+#include "normlab/main.h"
 
 namespace normlab {
 
@@ -154,10 +155,12 @@ int dispatch(const std::vector<std::string>& words) {
 
 }  // namespace
 
-int main_with(const std::vector<std::string>& words) {
+int main_program(int argc, char** argv, const Additions& additions) {
   int code = 0;
   try {
-    code = dispatch(words);
+    for (const NormDef* norm : additions.norms) register_norm(*norm);
+    for (const Placement* placement : additions.placements) register_placement(*placement);
+    code = dispatch(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const Error& error) {
     std::fprintf(stderr, "normlab: %s\n", error.what());
     return error.exit_code();

@@ -46,7 +46,4 @@ const std::vector<Command>& commands();
 std::string help_of(const Command& command);
 std::string general_help();
 
-// Exit code of the whole program. Errors are printed on stderr, one line each.
-int main_with(const std::vector<std::string>& words);
-
 }  // namespace normlab

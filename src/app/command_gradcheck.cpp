@@ -1,4 +1,5 @@
-// normlab gradcheck. Finite differences need double, so the float program hands over to its twin normlab_f64.
+// normlab gradcheck. Finite differences need double, so the float program NAME hands over to its twin NAME_f64, which
+// knows the same norms and placements.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -17,7 +18,8 @@ namespace normlab {
 namespace {
 
 int start_twin(const Arguments& a) {
-  const std::filesystem::path twin = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "normlab_f64";
+  std::filesystem::path twin = std::filesystem::read_symlink("/proc/self/exe");
+  twin += "_f64";
   if (!std::filesystem::exists(twin)) {
     throw IoError(str(twin.string(),
                       " is missing: gradcheck needs this program in double; build it with: cmake --build ",

@@ -1,3 +1,3 @@
-#include "app/cli.h"
+#include "normlab/main.h"
 
-int main(int argc, char** argv) { return normlab::main_with(std::vector<std::string>(argv + 1, argv + argc)); }
+int main(int argc, char** argv) { return normlab::main_program(argc, argv); }

@@ -191,6 +191,14 @@ ModelConfig small_model(const NormDef& norm, const Placement& placement) {
 }
 
 std::vector<GradcheckCase> norm_cases(const NormDef& def) {
+  for (const std::string_view rough : def.rough) {
+    std::vector<std::string> names;
+    for (const Edge& edge : edges()) names.emplace_back(edge.name);
+    if (std::find(names.begin(), names.end(), rough) == names.end()) {
+      throw RecordError(
+          str("norm ", quote(def.name), ": rough names ", quote(rough), ", which is none of: ", join(names, ", ")));
+    }
+  }
   std::vector<GradcheckCase> cases;
   const Edge& plain = edges().front();
   for (const bool fused : {false, true}) {

@@ -1,4 +1,7 @@
 // Every placement by name, one line each.
+#include "core/text.h"
+#include "model/records.h"
+#include "normlab/error.h"
 #include "normlab/placement.h"
 
 #define NORMLAB_PLACEMENTS(X) \
@@ -31,13 +34,22 @@ namespace normlab {
 NORMLAB_PLACEMENTS(X)
 #undef X
 
-const std::vector<const Placement*>& all_placements() {
-  static const std::vector<const Placement*> placements = {
+static std::vector<const Placement*>& registry() {
+  static std::vector<const Placement*> placements = {
 #define X(placement) &placement,
       NORMLAB_PLACEMENTS(X)
 #undef X
   };
   return placements;
+}
+
+const std::vector<const Placement*>& all_placements() { return registry(); }
+
+void register_placement(const Placement& placement) {
+  const std::string who = check_record("placement", placement.name, placement.formula, placement.options, {});
+  if (placement.sublayer == nullptr) throw RecordError(str(who, " has no function sublayer"));
+  if (find_placement(placement.name) != nullptr) throw RecordError(str(who, ": there is one of that name already"));
+  registry().push_back(&placement);
 }
 
 const Placement* find_placement(std::string_view name) {

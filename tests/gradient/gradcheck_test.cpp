@@ -175,6 +175,12 @@ TEST_CASE("A backward that leaves out a part of the derivative by design fails t
   }
 }
 
+TEST_CASE("A kink declared for a row that the check does not try is an error") {
+  NormDef misspelt = kinked(false);
+  misspelt.rough = {"zeros"};
+  REQUIRE_THROWS_AS(norm_cases(misspelt), RecordError);
+}
+
 struct Ran {
   int code;
   std::string out;

@@ -62,7 +62,7 @@ const std::map<std::string, std::vector<std::string>> kMayInclude = {
 const std::map<std::string, std::string> kPublic = {
     {"real", "core"},   {"error", "core"},  {"shape", "graph"},   {"params", "graph"},
     {"graph", "graph"}, {"ops", "ops"},     {"norm", "model"},    {"placement", "model"},
-    {"init", "model"},  {"model", "model"}, {"options", "model"},
+    {"init", "model"},  {"model", "model"}, {"options", "model"}, {"main", "app"},
 };
 
 std::string layer_of(const std::string& included) {

@@ -55,6 +55,7 @@ struct Setup {
   std::optional<real> gain = {}, bias = {};  // none: as the norm starts them
   std::map<std::string, real> numbers = {};  // learned numbers by name, to set and to see the gradients of
   std::vector<int32_t> targets = {};         // none: all take part
+  const NormDef* def = nullptr;              // of a norm that is not registered
 };
 
 inline Normed normed(const Setup& s, int64_t time, int64_t width, const std::vector<real>& x,
@@ -62,7 +63,7 @@ inline Normed normed(const Setup& s, int64_t time, int64_t width, const std::vec
   ParamStore store;
   Graph graph(store, {1, time}, s.precision);
   NormChoice choice;
-  choice.def = find_norm(s.norm);
+  choice.def = s.def != nullptr ? s.def : find_norm(s.norm);
   choice.eps = s.eps;
   choice.fused = s.fused;
   choice.options = s.options;
