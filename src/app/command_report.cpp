@@ -9,6 +9,7 @@
 #include "report/compare.h"
 #include "report/layers.h"
 #include "report/phase_map.h"
+#include "report/sensitivity.h"
 
 namespace normlab {
 
@@ -27,7 +28,7 @@ namespace {
 
 // compare --layers: one quantity of layers.csv by layer.
 int compare_layers(const Arguments& a) {
-  for (const char* option : {"--map", "--metric", "--smooth", "--mean"}) {
+  for (const char* option : {"--map", "--metric", "--smooth", "--mean", "--table", "--sensitivity"}) {
     if (a.has(option)) throw UsageError(str("--layers does not go with ", option));
   }
   if (a.has("--html")) throw UsageError("--layers does not go with --html: the page without it has all quantities");
@@ -42,10 +43,22 @@ int compare_layers(const Arguments& a) {
   return 0;
 }
 
+// compare --sensitivity: what the result depends on, group by group.
+int compare_sensitivity(const Arguments& a, const std::vector<Run>& runs) {
+  for (const char* option : {"--map", "--metric", "--smooth", "--svg", "--html"}) {
+    if (a.has(option)) throw UsageError(str("--sensitivity does not go with ", option));
+  }
+  const std::vector<SensitivityRow> rows = sensitivity(runs, a.text("--sensitivity"));
+  print(sensitivity_text(rows, a.text("--sensitivity")));
+  if (a.has("--csv")) write_file_atomically(a.text("--csv"), sensitivity_csv(rows));
+  return 0;
+}
+
 }  // namespace
 
 int command_compare(const Arguments& a) {
-  refuse_overwriting({a.text("--svg"), a.text("--html"), a.text("--csv")}, {a.positional.begin(), a.positional.end()});
+  refuse_overwriting({a.text("--svg"), a.text("--html"), a.text("--csv"), a.text("--table")},
+                     {a.positional.begin(), a.positional.end()});
   if (a.has("--layers")) return compare_layers(a);
   std::vector<Run> runs = load_runs({a.positional.begin(), a.positional.end()}, read_flat_config);
   const std::string metric = a.text("--metric", "loss");
@@ -60,6 +73,8 @@ int command_compare(const Arguments& a) {
     if (std::all_of(runs.begin(), runs.end(), [](const Run& run) { return run.seeds.empty(); }))
       message("note", "no two of these runs differ in run.seed only, so nothing is averaged");
   }
+  if (a.has("--table")) write_file_atomically(a.text("--table"), summary_csv(runs, metric));
+  if (a.has("--sensitivity")) return compare_sensitivity(a, runs);
   CompareOptions options;
   options.smooth = a.integer("--smooth", 1, 1, 1000000);
   options.log_y = a.has("--log");

@@ -127,6 +127,11 @@ std::string table_number(std::optional<double> value);
 // losses.
 std::vector<std::vector<std::string>> compare_rows(const std::vector<Run>& runs, std::string_view metric);
 
+// The same as a CSV for other programs, in full precision: run,n,verdict,steps,first_loss,best_loss,final_loss,
+// final_ci95,validation_loss, `final_METRIC` for another metric, then the config keys that differ. An empty cell where a
+// value is not known; n and the interval are over the seeds of a mean.
+std::string summary_csv(const std::vector<Run>& runs, std::string_view metric);
+
 // What a reader of a comparison must know: runs of different length, steps that do not match, values that are not
 // finite.
 std::vector<std::string> compare_notes(const std::vector<Run>& runs, std::string_view metric);

@@ -181,6 +181,34 @@ std::string compare_table(const std::vector<Run>& runs, std::string_view metric)
   return text;
 }
 
+std::string summary_csv(const std::vector<Run>& runs, std::string_view metric) {
+  const std::vector<std::string> keys = compare_configs(runs).different;
+  const bool other_metric = metric != "loss" && metric != "val_loss";
+  std::vector<std::string> header = {"run",       "n",          "verdict",    "steps",          "first_loss",
+                                     "best_loss", "final_loss", "final_ci95", "validation_loss"};
+  if (other_metric) header.push_back(str("final_", metric));
+  header.insert(header.end(), keys.begin(), keys.end());
+  std::string csv = csv_row(header);
+  for (const Run& run : runs) {
+    const CurveFacts loss = curve_facts(run_curve(run, "loss"));
+    std::vector<double> finals;
+    for (const Run& seed : finishers(run)) finals.push_back(curve_facts(run_curve(seed, "loss")).last);
+    const double half = finals.empty() ? std::nan("") : mean_interval(finals).half_width;
+    std::vector<std::string> row = {run.name, run.seeds.empty() ? "1" : str(finals.size()), run.verdict,
+                                    run.steps.empty() ? "0" : step_text(run.steps.back())};
+    for (const double value : {loss.first, loss.best, loss.last}) row.push_back(csv_cell(value));
+    row.push_back(std::isfinite(half) ? csv_cell(half) : "");
+    row.push_back(csv_cell(run.validation_loss));
+    if (other_metric) row.push_back(csv_cell(curve_facts(run_curve(run, metric)).last));
+    for (const std::string& key : keys) {
+      const auto found = run.config.find(key);
+      row.push_back(found == run.config.end() ? "" : found->second);
+    }
+    csv += csv_row(row);
+  }
+  return csv;
+}
+
 std::string compare_csv(const std::vector<Run>& runs, std::string_view metric) {
   const bool means = has_means(runs);
   const std::size_t width = means ? 3 : 1;  // cells per run
