@@ -88,6 +88,17 @@ void check_combinations(const RunConfig& c, const std::map<std::string, std::str
   for (const NormDef* norm : norms_of(c)) require_divisors(*norm, c.width, str("'model.width' (", c.width, ")"));
   require_divisors(*find_norm(c.qk_norm), c.width / c.heads,
                    str("the width of a head (", c.width / c.heads, "), as 'model.qk_norm' is '", c.qk_norm, "'"));
+  for (const Placement* placement : placements_of(c)) {
+    const MeasuredStart& measured = placement->measured;
+    for (const OptionSpec& spec : placement->options) {
+      // Resolved configs name the option too; only a value other than the rule's is a wish.
+      const bool wished = spec.name == measured.vector && c.placement_options.at(std::string(spec.name)) !=
+                                                              option_value({}, placement->options, spec.name, c.layers);
+      if (wished && is_measured(*placement, c.placement_options))
+        complain(str("placement.", spec.name), str("'placement.", spec.name, "' is not read where 'placement.",
+                                                   measured.option, "' = true; leave it at \"auto\""));
+    }
+  }
   if (c.norm_statistics == "bf16" && c.precision != "bf16")
     complain("norm.statistics", "'norm.statistics' = \"bf16\" needs 'run.precision' = \"bf16\"");
   if (c.min_lr > c.lr)

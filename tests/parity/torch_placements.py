@@ -10,7 +10,7 @@ FINAL_NORM = {"post": False, "pre": True, "deepnorm": False, "sandwich": True, "
 NORM_SITES = {"post": ["norm_post"], "pre": ["norm_in"], "deepnorm": ["norm_post"], "sandwich": ["norm_in", "norm_out"],
               "residual": ["norm_post"], "subln": ["norm_in", "norm_mid"], "reordered": ["norm_out"], "lns": ["norm_in"],
               "scaled_pre": ["norm_in"], "layerscale": ["norm_in"], "b2t": ["norm_post"], "admin": ["norm_post"]}
-OPTIONS = ["alpha", "beta", "scale", "gamma", "gain", "scale_skip", "share", "first_pre", "embedding_norm", "omega"]
+OPTIONS = ["alpha", "beta", "scale", "gamma", "gain", "scale_skip", "share", "first_pre", "embedding_norm", "omega", "profile"]
 
 
 def option(config, name):
@@ -77,6 +77,11 @@ def learned(config):
         | ({"ffn.skip_scale": width} if m["placement"] == "normformer" and option(config, "scale_skip") else {}),
         "admin": {"attention.omega": width, "ffn.omega": width},
     }.get(m["placement"], {})
+
+
+def measured_omega(inputs, branches):
+    """Admin's omega of every sub-layer from the streams that enter and the branches' outputs where omega is 1."""
+    return [1.0] + [math.sqrt(inputs[0].var(correction=0) + sum(f.var(correction=0) for f in branches[:i])) for i in range(1, len(branches))]
 
 
 class Placement:
