@@ -188,8 +188,9 @@ def has_final_norm(config):
     return placements.FINAL_NORM[model["placement"]] if model["final_norm"] == "auto" else model["final_norm"] == "on"
 
 
-def loss_sum(config, weights, tokens, targets, training=True):
-    """Sum of the cross entropies of all targets that are not -1. tokens, targets: (B, T)."""
+def loss_sum(config, weights, tokens, targets, training=True, seen=None):
+    """Sum of the cross entropies of all targets that are not -1. tokens, targets: (B, T). `seen` collects, of every sub-layer, the
+    stream that enters and the branch's output."""
     m = config["model"]
     valid = targets >= 0
     dtype = weights["embedding.token.weight"].dtype
@@ -242,7 +243,15 @@ def loss_sum(config, weights, tokens, targets, training=True):
         if placement.kind != before.kind:
             x, carried = placement.start(before.finish(x, carried, f"layers.{i}.joint."), f"layers.{i}.joint.")
         for name, branch in (("attention", attention), ("ffn", feed_forward)):
-            x, carried = placement.sublayer(i, name, lambda z: branch(f"layers.{i}.{name}.", z), x, carried)
+            entered, outputs = x, []
+
+            def run(z):
+                outputs.append(branch(f"layers.{i}.{name}.", z))
+                return outputs[0]
+
+            x, carried = placement.sublayer(i, name, run, x, carried)
+            if seen is not None:
+                seen.append((entered, outputs[0]))
     x = placement.finish(x, carried)
     if has_final_norm(config):
         x = norm_of(m["norm"])("final_norm", x)

@@ -79,9 +79,17 @@ def learned(config):
     }.get(m["placement"], {})
 
 
-def measured_omega(inputs, branches):
-    """Admin's omega of every sub-layer from the streams that enter and the branches' outputs where omega is 1."""
-    return [1.0] + [math.sqrt(inputs[0].var(correction=0) + sum(f.var(correction=0) for f in branches[:i])) for i in range(1, len(branches))]
+def measured(config):
+    """The vectors that start from measured values: Admin's omega, sub-layer by sub-layer."""
+    if config["model"]["placement"] != "admin" or not option(config, "profile"):
+        return []
+    return [f"layers.{i}.{branch}.omega" for i in range(config["model"]["layers"]) for branch in ("attention", "ffn")]
+
+
+def measured_start(streams, branches):
+    """Their values, from the streams that enter the sub-layers and the branches' outputs while all of them are 1."""
+    return [math.sqrt(streams[0].var(unbiased=False) + sum(f.var(unbiased=False) for f in branches[:i])) if i > 0 else 1.0
+            for i in range(len(branches))]
 
 
 class Placement:
