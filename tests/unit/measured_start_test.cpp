@@ -154,13 +154,40 @@ TEST_CASE("measuring moves omega alone, whatever the number of threads, dropout 
 TEST_CASE("layers of Admin behind others begin with 1 and their own stream") {
   Start s({"model.layers=3", "model.layer_placement=[\"pre:0\", \"admin:1-2\"]", "placement.profile=true"});
   CHECK(*s.values("layers.1.attention.omega") == 1);
-  CHECK(s.trainer.params().find("layers.0.attention.omega") == -1);
-  for (const std::string name : {"layers.1.ffn.omega", "layers.2.attention.omega", "layers.2.ffn.omega"}) {
-    INFO(name);
-    CHECK(*s.values(name) > 0);
-    CHECK(*s.values(name) != 1);
+  ParamStore& store = s.trainer.params();
+  CHECK(store.find("layers.0.attention.omega") == -1);
+  const std::vector<std::string> names = {"layers.1.attention.omega", "layers.1.ffn.omega", "layers.2.attention.omega",
+                                          "layers.2.ffn.omega"};
+  std::vector<double> found;
+  for (const std::string& name : names) {
+    found.push_back(static_cast<double>(*s.values(name)));
+    std::fill_n(store.value(store.find(name)), 16, real(1));
   }
-  CHECK(*s.values("layers.2.attention.omega") > *s.values("layers.1.ffn.omega"));
+  // The whole batch at once this time.
+  Graph graph(store, {4, 8});
+  const Decoder decoder = build_decoder(graph, model_config(s.config, s.corpus.vocabulary()));
+  graph.plan(Plan::training, false);
+  graph.allocate_shared();
+  graph.prepare();
+  Workspace work(graph);
+  std::vector<int32_t> tokens(32), targets(32);
+  for (int64_t i = 0; i < 4; ++i) s.batches.train(1, i, tokens.data() + 8 * i, targets.data() + 8 * i);
+  Pass pass;
+  pass.tokens = tokens.data(), pass.targets = targets.data();
+  graph.forward(work, pass);
+  const auto variance_of = [&](Var x) {
+    Row all;
+    const ConstView view = graph.value(work, x);
+    for (int64_t r = 0; r < view.rows; ++r)
+      for (int64_t c = 0; c < view.cols; ++c) all.push_back(static_cast<double>(view.row(r)[c]));
+    return variance(all);
+  };
+  double sum = variance_of(decoder.sublayers[2].stream_in);
+  for (std::size_t i = 1; i < 4; ++i) {
+    sum += variance_of(decoder.sublayers[i + 1].branch_out);
+    INFO(names[i]);
+    CHECK(found[i] == Approx(std::sqrt(sum)).epsilon(1e-5));
+  }
 }
 
 TEST_CASE("the exported start and a run stopped and gone on with have the profiled omegas") {
