@@ -1,4 +1,4 @@
-// Depth-scaled initialization, Zhang, Titov & Sennrich 2019, section 4: the bound of Xavier's uniform distribution
+// Depth-scaled initialization, Zhang, Titov & Sennrich 2019: the bound of Xavier's uniform distribution
 // divided by sqrt(l) for all matrices of layer l, from 1, with the paper's alpha = 1. Outside the layers:
 // xavier_uniform.
 #include "inits/gains.h"

@@ -1,4 +1,4 @@
-// SmallInit, Nguyen & Salazar 2019, section 2.2: Xavier's variance of a feed-forward matrix of 4 width hidden channels,
+// SmallInit, Nguyen & Salazar 2019: Xavier's variance of a feed-forward matrix of 4 width hidden channels,
 // 2 / (width + 4 width), for attention too, whose own would be 2.5 times that. Embeddings N(0, 1 / width), as in the
 // authors' code. The paper ties the head to them; one of its own counts as a matrix here.
 #include "inits/gains.h"

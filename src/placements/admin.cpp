@@ -1,7 +1,7 @@
 // Admin, Liu et al. 2020: Post-Norm with a learned weight per channel on the stream, omega, large enough at the start
 // that no branch dominates. Its start is, by default, the closed form of the authors' admin-torch, the same for all
 // M = 2 N sub-layers: sqrt((M + 1) / ln(M + 1) - 1), which keeps the output's change under small changes of the weights
-// at O(log M). With `profile` it is the paper's, section 5: a forward pass with omega = 1 measures the variance of
+// at O(log M). With `profile` it is the paper's: a forward pass with omega = 1 measures the variance of
 // every branch's output f_i, and omega_i = sqrt(Var[x_0] + Var[f_1] + .. + Var[f_(i - 1)]) gives the normed stream the
 // size that the plain sum would have there. Before the first norm the stream has that size by itself: omega_1 = 1, as
 // in the authors' code, which differs in that its pass already uses the omegas found so far. The paper trains 100 + 100
