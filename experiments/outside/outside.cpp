@@ -31,7 +31,6 @@ const Placement rskip = {
     .name = "rskip",
     .formula = "x <- N2(x + N1(x + F(x)))",
     .source = "Liu et al. 2021, arXiv:2105.07205",
-    .init_rule = "none",
     .final_norm = false,
     .sublayer =
         [](Wire& w, Stream s, Branch& f) {

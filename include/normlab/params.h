@@ -31,13 +31,18 @@ const char* role_name(Role role);
 // these.
 bool in_value_path(Role role);
 
+// Where a truncated normal distribution ends, and its standard deviation, both in standard deviations of the whole one:
+// sqrt(1 - 2 c phi(c) / (2 Phi(c) - 1)) at c = 3, phi the density and Phi the distribution function.
+constexpr double kTruncation = 3, kTruncatedStd = 0.9865783925581086;
+
 struct ParamSpec {
   std::string name;  // "layers.3.ffn.up.weight"
   Shape shape;       // linear weights are (out, in)
   Role role = Role::vector;
-  enum class Fill { constant, normal, uniform } fill = Fill::constant;
+  // truncated: normal, but values beyond kTruncation standard deviations of the whole distribution are drawn again.
+  enum class Fill { constant, normal, uniform, truncated } fill = Fill::constant;
   double mean = 0;        // of the initial values; the value itself for a constant
-  double std = 0;         // standard deviation of the initial values
+  double std = 0;         // standard deviation of the initial values, after truncation
   bool trainable = true;  // false: a state such as a running mean; saved and restored, never updated by the optimizer
 
   // Decoupled weight decay applies to matrices only: never to gains, biases and other vectors.

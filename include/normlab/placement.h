@@ -63,24 +63,49 @@ class Wire {
   const Options& options;
 };
 
+// Variances over all channels and positions of the first training batch, in a forward pass at initialisation.
+struct SublayerVariances {
+  double stream = 0;  // of the stream that enters
+  double branch = 0;  // of the branch's output
+};
+
+// A start that is measured rather than given. Where the placement's switch `option` is on, one forward pass at
+// initialisation runs with the values that `sublayer` declares; then the learned vector `vector` of each of its
+// sub-layers is filled with that sub-layer's number among those that `start` gives.
+struct MeasuredStart {
+  std::string_view option, vector;
+  std::vector<double> (*start)(const std::vector<SublayerVariances>& sublayers) = nullptr;  // nullptr = none
+};
+
 struct Placement {
   std::string_view name;
   std::string_view formula;
   std::string_view source;
-  std::string_view init_rule;  // the gains that init = "auto" applies
-  bool final_norm = false;     // whether final_norm = "auto" puts a norm before the head
-  bool has_norms = true;       // whether it has any site for the norm besides that one
+  bool final_norm = false;  // whether final_norm = "auto" puts a norm before the head
+  bool has_norms = true;    // whether it has any site for the norm besides that one
   std::vector<OptionSpec> options = {};
   Stream (*sublayer)(Wire& w, Stream s, Branch& f) = nullptr;
   // What stands inside the branches, heads of x lying side by side (1 for hidden channels); nullptr = x goes on.
   Var (*inside)(Wire& w, Inside at, Var x, int64_t heads) = nullptr;
-  // Factor on the standard deviation of a matrix under init = "auto"; nullptr = 1 for all.
-  double (*init_gain)(const MatrixInfo& m, const Options& options) = nullptr;
+  const DepthGain* init_gain = nullptr;  // what init = "auto" multiplies Xavier's standard deviations by
+  MeasuredStart measured = {};
   // First and last step around the stack; nullptr = the stream is x / the result is x.
   Stream (*start)(Wire& w, Var x) = nullptr;
   Var (*finish)(Wire& w, Stream s) = nullptr;
 };
 
+// The gain that `init` applies in layers of this placement; nullptr = none.
+inline const DepthGain* gain_of(const InitDef& init, const Placement& placement) {
+  return init.placement_gain ? placement.init_gain : init.gain;
+}
+
+// Whether learned vectors of this placement start from measured values.
+inline bool is_measured(const Placement& placement, const Options& options) {
+  return placement.measured.start != nullptr &&
+         option_value(options, placement.options, placement.measured.option) != 0;
+}
+
+// src/placements/registry.cpp
 const std::vector<const Placement*>& all_placements();
 const Placement* find_placement(std::string_view name);
 // As register_norm; `sublayer` must not be missing.

@@ -19,7 +19,18 @@ std::string padded(std::string text, std::size_t width) {
   return text;
 }
 
-// Matrices of equal role and distribution in one line: "query  24 x (64, 64)  normal, std 0.125".
+std::string_view fill_name(ParamSpec::Fill fill) {
+  switch (fill) {
+    case ParamSpec::Fill::constant: return "constant";
+    case ParamSpec::Fill::normal: return "normal";
+    case ParamSpec::Fill::uniform: return "uniform";
+    case ParamSpec::Fill::truncated: return "truncated normal";
+  }
+  return "";
+}
+
+// What is drawn, matrices (and biases, under some inits) of equal role and distribution in one line: "query
+// 24 x (64, 64)  normal, std 0.125".
 std::string matrices(const ParamStore& store) {
   struct Line {
     Role role;
@@ -35,7 +46,7 @@ std::string matrices(const ParamStore& store) {
     if (spec.role == Role::vector) {
       (spec.trainable ? vectors : states) += 1;
       vector_elements += spec.trainable ? spec.shape.count() : 0;
-      continue;
+      if (spec.fill == ParamSpec::Fill::constant) continue;
     }
     const auto same = std::find_if(lines.begin(), lines.end(), [&](const Line& l) {
       return l.role == spec.role && l.shape == spec.shape && l.fill == spec.fill && l.std == spec.std;
@@ -47,8 +58,8 @@ std::string matrices(const ParamStore& store) {
   }
   std::string out;
   for (const Line& l : lines) {
-    out += str("#   ", padded(role_name(l.role), 20), padded(str(l.count, " x ", l.shape.text()), 20),
-               l.fill == ParamSpec::Fill::normal ? "normal" : "uniform", ", std ", fixed(l.std, 6), "\n");
+    out += str("#   ", padded(l.role == Role::vector ? "bias" : role_name(l.role), 20),
+               padded(str(l.count, " x ", l.shape.text()), 20), fill_name(l.fill), ", std ", fixed(l.std, 6), "\n");
   }
   out += str("#   ", padded("vectors", 20), vectors, " gains and biases, ", grouped(vector_elements),
              " elements, without weight decay", states > 0 ? str("; ", states, " running statistics") : "", "\n");
@@ -66,9 +77,14 @@ void print_check(const RunConfig& config) {
   for (const NormDef* norm : norms_of(model))
     print(str("# norm            ", norm->formula, ", eps ", model.norm.eps, "\n"));
   for (const Placement* placement : placements_of(model)) {
-    print(str("# placement       ", placement->formula, "\n# init gains      ",
-              model.init->placement_gains ? placement->init_rule : "none", "\n"));
+    const DepthGain* gain = gain_of(*model.init, *placement);
+    print(str("# placement       ", placement->formula, "\n# init gains      ", gain == nullptr ? "none" : gain->rule,
+              "\n"));
+    if (is_measured(*placement, model.placement_options))
+      print(str("# measured        ", placement->measured.vector,
+                " starts from the variances of a forward pass of the first batch\n"));
   }
+  print(str("# init            ", model.init->formula, "\n"));
   print(str("# final norm      ", has_final_norm(model) ? "on" : "off", "\n# data            ", corpus.description(),
             "\n# vocabulary      ", corpus.vocabulary(), "\n# entropy         ",
             fixed(corpus.context_free_entropy(), 4), " nats context-free, ln V ",
@@ -111,9 +127,14 @@ void list_norms() {
 void list_placements() {
   for (const Placement* p : all_placements()) {
     print(str(padded(std::string(p->name), 16), p->formula, "\n                ", p->source, "; final norm ",
-              p->final_norm ? "on" : "off", "; init gains: ", p->init_rule, "\n",
-              options_text(p->options, "placement")));
+              p->final_norm ? "on" : "off", "; init gains: ", p->init_gain == nullptr ? "none" : p->init_gain->rule,
+              "\n", options_text(p->options, "placement")));
   }
+}
+
+void list_inits() {
+  for (const InitDef* i : all_inits())
+    print(str(padded(std::string(i->name), 16), i->formula, "\n                ", i->source, "\n"));
 }
 
 struct Listing {
@@ -129,8 +150,7 @@ void print_registry(const Registry& registry, const Text& text) {
 const Listing kListings[] = {
     {"norms", list_norms},
     {"placements", list_placements},
-    {"inits",
-     [] { print_registry(all_inits(), [](const InitDef& i) { return str(i.formula, "   (", i.source, ")"); }); }},
+    {"inits", list_inits},
     {"optimizers",
      [] { print_registry(all_optimizers(), [](const OptimizerDef& o) { return std::string(o.formula); }); }},
     {"schedules", [] { print_registry(all_schedules(), [](const ScheduleDef& s) { return std::string(s.formula); }); }},

@@ -35,7 +35,9 @@ int command_export(const Arguments& a) {
   const Corpus corpus = load_corpus(data_config(config), config.context);
   const ModelConfig model = model_config(config, corpus.vocabulary());
   check_memory(Trainer(model, train_config(config), nullptr, 0, false).cost());
-  Trainer trainer(model, train_config(config), nullptr, static_cast<uint64_t>(config.seed));
+  const auto seed = static_cast<uint64_t>(config.seed);
+  const Batches batches(corpus, seed, config.context);
+  Trainer trainer(model, train_config(config), &batches, seed);
   save_weights(to, trainer.params(), dump(config));
   print(str(to.string(), ": weights of ", from.string(), " at initialisation\n"));
   return 0;

@@ -10,6 +10,7 @@
 #include "lab/progress.h"
 #include "lab/run.h"
 #include "normlab/error.h"
+#include "train/initialize.h"
 
 namespace normlab {
 
@@ -47,7 +48,8 @@ int command_probe(const Arguments& a) {
   cost.memory = probe.memory();
   check_memory(cost);
   store.allocate();
-  store.initialize(seed);
+  const Batches batches(corpus, seed, config.context);
+  initialize(model, store, seed, &batches, config.batch, config.batch / config.accumulate);
 
   std::string csv = kLayersHeader;
   print("layer sublayer ");

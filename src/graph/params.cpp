@@ -101,7 +101,8 @@ void ParamStore::initialize(uint64_t seed) {
   parallel_for(count(), [&](int64_t i) {
     const auto index = static_cast<int>(i);
     const ParamSpec& p = spec(index);
-    const Rng rng(seed, stream_id("init/" + p.name));
+    const uint32_t stream = stream_id("init/" + p.name);
+    const Rng rng(seed, stream);
     real* values = value(index);
     const int64_t n = p.shape.count();
     switch (p.fill) {
@@ -115,6 +116,14 @@ void ParamStore::initialize(uint64_t seed) {
         for (int64_t e = 0; e < n; ++e) {
           values[e] =
               static_cast<real>(p.mean + p.std * std::sqrt(3.0) * (2 * rng.uniform(static_cast<uint64_t>(e)) - 1));
+        }
+        break;
+      case ParamSpec::Fill::truncated:  // try number k of an element is draw k of its stream
+        for (int64_t e = 0; e < n; ++e) {
+          double z = rng.normal(static_cast<uint64_t>(e));
+          for (uint64_t k = 1; std::abs(z) > kTruncation; ++k)
+            z = Rng(seed, stream, k).normal(static_cast<uint64_t>(e));
+          values[e] = static_cast<real>(p.mean + p.std / kTruncatedStd * z);
         }
         break;
     }

@@ -110,7 +110,7 @@ std::vector<GradcheckCase> option_cases() {
                                                         {"none", Position::none}};
   for (const auto& [name, position] : positions)
     vary(str("position ", name), [&, p = position](ModelConfig& m) { m.position = p; });
-  for (const InitDef& init : all_inits()) vary(str("init ", init.name), [&](ModelConfig& m) { m.init = &init; });
+  for (const InitDef* init : all_inits()) vary(str("init ", init->name), [&](ModelConfig& m) { m.init = init; });
   for (const NormDef* def : all_norms()) {
     if (def->reach == Reach::token)
       vary(str("qk_norm ", def->name), [&](ModelConfig& m) { m.qk_norm = norm_choice(*def, 2); });

@@ -49,18 +49,29 @@ class Builder {
   }
 
   Var matrix(std::string_view name, Role role, int64_t out, int64_t in) {
-    const bool in_stack = role != Role::token_embedding && role != Role::position_embedding && role != Role::head;
-    const MatrixInfo info{role, in, out, config_.width, config_.layers, in_stack ? wire_.layer : -1};
-    const Draw draw = config_.init->matrix(info);
-    const Placement& p = config_.placement_of(role == Role::head ? config_.layers : info.layer);
-    const bool gains = config_.init->placement_gains && p.init_gain != nullptr;
+    const MatrixInfo m = info(role, out, in);
+    Draw draw = config_.init->matrix(m);
+    draw.std *= gain(m);
     ParamSpec spec;
     spec.name = graph_.path(name);
     spec.shape = {out, in};
     spec.role = role;
-    spec.fill = draw.fill;
-    spec.std = draw.std * (gains ? p.init_gain(info, config_.placement_options) : 1.0);
+    spec.fill = draw.fill, spec.std = draw.std;
     return graph_.param(spec);
+  }
+
+  MatrixInfo info(Role role, int64_t out, int64_t in) const {
+    const bool in_stack = role != Role::token_embedding && role != Role::position_embedding && role != Role::head;
+    return {role, in, out, config_.width, config_.layers, in_stack ? wire_.layer : -1};
+  }
+
+  // Of the init, on a standard deviation. Where the layer's placement is the one it comes from, its option sets it.
+  double gain(const MatrixInfo& m) const {
+    const Placement& p = config_.placement_of(m.role == Role::head ? config_.layers : m.layer);
+    const DepthGain* gain = gain_of(*config_.init, p);
+    if (gain == nullptr || !gain->scales(m)) return 1;
+    return gain == p.init_gain ? option_value(config_.placement_options, p.options, gain->option, m.layers)
+                               : gain->factor(m.layers);
   }
 
   // x W^T (+ b), parameters `name`.weight and `name`.bias.
@@ -72,6 +83,10 @@ class Builder {
       ParamSpec spec;
       spec.name = graph_.path("bias");
       spec.shape = {out};
+      if (config_.init->bias != nullptr) {
+        const Draw draw = config_.init->bias(info(role, out, x.shape().cols()));
+        spec.fill = draw.fill, spec.std = draw.std;
+      }
       bias = graph_.param(spec);
     }
     return linear(x, weight, bias);
@@ -273,9 +288,9 @@ std::vector<std::string> model_warnings(const ModelConfig& config) {
                                     : ", so its loss is too good"));
   }
   for (const Placement* placement : placements_of(config)) {
-    if (placement->init_gain == nullptr || config.init->placement_gains) continue;
+    if (placement->init_gain == nullptr || placement->init_gain == gain_of(*config.init, *placement)) continue;
     warnings.push_back(str("init '", config.init->name, "' leaves out the gains of placement '", placement->name, "' (",
-                           placement->init_rule, "); init = \"auto\" applies them"));
+                           placement->init_gain->rule, "); init = \"auto\" applies them"));
   }
   if (std::string text = warning_of_scale(config); !text.empty()) warnings.push_back(std::move(text));
   return warnings;

@@ -9,7 +9,6 @@ const Placement b2t = {
     .name = "b2t",
     .formula = "h = N(x + A(x)), x <- N(x + h + F(h))",
     .source = "Takase et al. 2022, arXiv:2206.00330",
-    .init_rule = "none",
     .final_norm = false,
     .sublayer =
         [](Wire& w, Stream s, Branch& f) {

@@ -12,7 +12,6 @@ const Placement hybridnorm = {
     .name = "hybridnorm",
     .formula = "x <- x + A(x), n = N(x), x <- n + F(n); inside A: softmax(N(q) N(k)^T / sqrt(dh)) N(v) per head",
     .source = "Zhuo et al. 2025, arXiv:2503.04598",
-    .init_rule = "none",
     .final_norm = true,
     .options = {{"first_pre", 0, 0, 1, OptionSpec::Kind::boolean, "HybridNorm*: Pre-Norm sites in the first layer"}},
     .sublayer =

@@ -14,7 +14,6 @@ const Placement keel = {
     .name = "keel",
     .formula = "x <- N2(alpha x + F(N1(x))), alpha = 2 N; first layer alpha = 1, no N2 after attention",
     .source = "Chen & Wei 2026, arXiv:2601.19895",
-    .init_rule = "none",
     .final_norm = false,
     .options = {{"alpha", NAN, 0, 1e6, OptionSpec::Kind::number, "factor on the stream; auto = 2 N", false,
                  [](int64_t layers) { return 2.0 * static_cast<double>(layers); }}},

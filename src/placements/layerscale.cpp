@@ -12,7 +12,6 @@ const Placement layerscale = {
     .name = "layerscale",
     .formula = "x <- x + gamma * F(N(x)), gamma learned per channel",
     .source = "Touvron et al. 2021, arXiv:2103.17239",
-    .init_rule = "none",
     .final_norm = true,
     .options = {{"gamma", NAN, 0, 1e6, OptionSpec::Kind::number,
                  "start of gamma; auto = 0.1 for N <= 18, 1e-5 for N <= 24, else 1e-6", false,

@@ -13,7 +13,6 @@ const Placement lns = {
     .name = "lns",
     .formula = "x <- x + F(N(x) / sqrt(l)), layer l = 1 .. N",
     .source = "Sun et al. 2025, arXiv:2502.05795",
-    .init_rule = "none",
     .final_norm = true,
     .sublayer =
         [](Wire& w, Stream s, Branch& f) {

@@ -12,7 +12,6 @@ const Placement mixln = {
     .name = "mixln",
     .formula = "x <- N(x + F(x)) in the first floor(share N) layers, x <- x + F(N(x)) in the rest",
     .source = "Li, Yin & Liu 2024, arXiv:2412.13795",
-    .init_rule = "none",
     .final_norm = true,
     .options = {{"share", 0.25, 0, 1, OptionSpec::Kind::number, "share of layers that are Post-Norm, from the first"}},
     .sublayer =

@@ -8,7 +8,6 @@ const Placement no_placement = {
     .name = "none",
     .formula = "x <- x + F(x)",
     .source = "control",
-    .init_rule = "none",
     .final_norm = false,
     .has_norms = false,
     .sublayer =

@@ -14,7 +14,6 @@ const Placement normformer = {
         "x <- x + N(A(N(x))), x <- lambda * x + F(N(x)); inside A: c_h head_h, c_h learned; inside F: "
         "W_down N(f(W_up x))",
     .source = "Shleifer et al. 2021, arXiv:2110.09456",
-    .init_rule = "none",
     .final_norm = true,
     .options = {{"scale_skip", 0, 0, 1, OptionSpec::Kind::boolean,
                  "lambda, a learned factor per channel on the feed-forward's skip; off: 1"}},

@@ -10,7 +10,6 @@ const Placement parallel = {
     .name = "parallel",
     .formula = "x <- x + A(N1(x)) + F(N2(x)); norms = 1: both read the same N(x)",
     .source = "GPT-NeoX-20B, Black et al. 2022, arXiv:2204.06745",
-    .init_rule = "none",
     .final_norm = true,
     .options = {{"norms", 2, 1, 2, OptionSpec::Kind::integer, "1: one for both branches, as GPT-J; 2: one for each"}},
     .sublayer =

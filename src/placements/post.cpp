@@ -9,7 +9,6 @@ const Placement post = {
     .name = "post",
     .formula = "x <- N(x + F(x))",
     .source = "Vaswani et al. 2017, arXiv:1706.03762",
-    .init_rule = "none",
     .final_norm = false,
     .sublayer =
         [](Wire& w, Stream s, Branch& f) {

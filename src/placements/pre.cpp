@@ -8,7 +8,6 @@ const Placement pre = {
     .name = "pre",
     .formula = "x <- x + F(N(x))",
     .source = "Xiong et al. 2020, arXiv:2002.04745",
-    .init_rule = "none",
     .final_norm = true,
     .sublayer =
         [](Wire& w, Stream s, Branch& f) {

@@ -11,7 +11,6 @@ const Placement reordered = {
     .name = "reordered",
     .formula = "x <- x + N(F(x))",
     .source = "OLMo 2, arXiv:2501.00656",
-    .init_rule = "none",
     .final_norm = true,
     .options = {{"gain", 1, 0, 1e6, OptionSpec::Kind::number, "initial gain of the norms; Swin V2: 0"}},
     .sublayer =

@@ -11,7 +11,6 @@ const Placement residual = {
     .name = "residual",
     .formula = "f = F(x), x <- N(x + f), y <- y + scale f, y0 = scale x0; result N(y) + x",
     .source = "Xie et al. 2023, arXiv:2304.14802",
-    .init_rule = "none",
     .final_norm = false,
     .options = {{"scale", 1, 1e-6, 1e6, OptionSpec::Kind::number, "factor on all that enters the second stream"}},
     .sublayer =

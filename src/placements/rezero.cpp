@@ -10,7 +10,6 @@ const Placement rezero = {
     .name = "rezero",
     .formula = "x <- x + alpha F(x), alpha learned, one per layer",
     .source = "Bachlechner et al. 2020, arXiv:2003.04887",
-    .init_rule = "none",
     .final_norm = false,
     .has_norms = false,
     .options = {{"alpha", 0, -1e6, 1e6, OptionSpec::Kind::number, "start of alpha"}},

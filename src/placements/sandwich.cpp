@@ -9,7 +9,6 @@ const Placement sandwich = {
     .name = "sandwich",
     .formula = "x <- x + N2(F(N1(x)))",
     .source = "Ding et al. 2021, arXiv:2105.13290",
-    .init_rule = "none",
     .final_norm = true,
     .options = {{"embedding_norm", 0, 0, 1, OptionSpec::Kind::boolean, "Peri-LN's norm after the embeddings"}},
     .sublayer =

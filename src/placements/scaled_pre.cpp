@@ -11,7 +11,6 @@ const Placement scaled_pre = {
     .name = "scaled_pre",
     .formula = "x <- alpha x + F(N(x))",
     .source = "Liu et al. 2021, arXiv:2105.07205",
-    .init_rule = "none",
     .final_norm = true,
     .options = {{"alpha", 0.9, 0, 1e6, OptionSpec::Kind::number,
                  "factor on the stream; 0.8 to 0.9 is usual, 1 is pre"}},

@@ -10,7 +10,6 @@ const Placement skipinit = {
     .name = "skipinit",
     .formula = "x <- x + alpha F(x), alpha learned, one per branch",
     .source = "De & Smith 2020, arXiv:2002.10444",
-    .init_rule = "none",
     .final_norm = false,
     .has_norms = false,
     .options = {{"alpha", 0, -1e6, 1e6, OptionSpec::Kind::number, "start of alpha; up to 1 / sqrt(2 N) is usual"}},

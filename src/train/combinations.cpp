@@ -97,6 +97,17 @@ void check_combinations(const RunConfig& c, const std::map<std::string, std::str
   for (const auto& [key, cap] :
        {std::pair("model.attention_cap", c.attention_cap), std::pair("model.logit_cap", c.logit_cap)})
     if (cap > 0 && cap < 1e-3) complain(key, str("'", key, "' must be 0 or at least 0.001, not ", cap));
+  for (const Placement* placement : placements_of(c)) {
+    const MeasuredStart& measured = placement->measured;
+    for (const OptionSpec& spec : placement->options) {
+      // Resolved configs name the option too; only a value other than the rule's is a wish.
+      const bool wished = spec.name == measured.vector && c.placement_options.at(std::string(spec.name)) !=
+                                                              option_value({}, placement->options, spec.name, c.layers);
+      if (wished && is_measured(*placement, c.placement_options))
+        complain(str("placement.", spec.name), str("'placement.", spec.name, "' is not read where 'placement.",
+                                                   measured.option, "' = true; leave it at \"auto\""));
+    }
+  }
   if (c.norm_statistics == "bf16" && c.precision != "bf16")
     complain("norm.statistics", "'norm.statistics' = \"bf16\" needs 'run.precision' = \"bf16\"");
   if (c.min_lr > c.lr)

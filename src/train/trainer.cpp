@@ -5,6 +5,7 @@
 
 #include "core/parallel.h"
 #include "core/text.h"
+#include "train/initialize.h"
 
 namespace normlab {
 
@@ -37,7 +38,7 @@ Trainer::Trainer(const ModelConfig& model, const TrainConfig& train, const Batch
   graph_->plan(train.recompute ? Plan::recompute : Plan::training);
   if (!allocate) return;
   store_->allocate();
-  store_->initialize(seed);
+  initialize(model, *store_, seed, batches, train.batch, micro);
   optimizer_ = std::make_unique<Optimizer>(*store_, *train.optimizer, train.optimizer_config);
   const auto positions = static_cast<std::size_t>(slot_batch_ * model.context);
   for (int64_t s = 0; s < slot_count_; ++s) {

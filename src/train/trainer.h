@@ -43,8 +43,8 @@ struct Cost {
 
 class Trainer {
  public:
-  // `batches` must outlive the trainer. `allocate` = false builds and plans everything, but holds no memory (cost()
-  // only).
+  // `batches` must outlive the trainer; nullptr where it will not step (see also initialize()). `allocate` = false
+  // builds and plans everything, but holds no memory (cost() only).
   Trainer(const ModelConfig& model, const TrainConfig& train, const Batches* batches, uint64_t seed,
           bool allocate = true);
 

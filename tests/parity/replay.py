@@ -172,6 +172,23 @@ class Replay:
         return rate, loss, norm
 
 
+def check_measured_start(config, weights, tokens, targets, tolerance):
+    """The exported vectors whose start is measured, against a float64 pass of the first batch."""
+    names = placements.measured(config)
+    if not names:
+        return True
+    ones = {name: (torch.ones_like(w) if name in names else w.clone()).double() for name, w in weights.items()}
+    micro, passes = config["train"]["batch"] // config["train"]["accumulate"], []
+    with torch.no_grad():
+        for x, y in zip(tokens.split(micro), targets.split(micro)):
+            passes.append([])
+            decoder.loss_sums(config, ones, x, y, seen=passes[-1])
+    streams, branches = ([torch.cat([p[i][side] for p in passes]) for i in range(len(names))] for side in (0, 1))
+    worst = max((weights[name] / value - 1).abs().max().item() for name, value in zip(names, placements.measured_start(streams, branches)))
+    print(f"{'FAILED' if worst > tolerance else 'ok'}: measured starts are within {worst:.2e} of PyTorch's float64")
+    return worst <= tolerance
+
+
 def difference(ours, theirs):
     if not (math.isfinite(ours) and math.isfinite(theirs)):
         return 0.0 if math.isfinite(ours) == math.isfinite(theirs) else math.inf
@@ -227,7 +244,9 @@ def run(arguments, folder):
         raise Refused(f"{metrics} has no rows")
     with open(folder / "batches.csv", "w") as file:
         command(arguments, "data", source, "--batches", len(rows), to=file)
-    return compare(arguments, config, rows, replays, read_batches(folder / "batches.csv", config, len(rows)))
+    weights = load_weights(folder / "weights.safetensors", config, torch.float32)
+    started = check_measured_start(config, weights, *next(read_batches(folder / "batches.csv", config, 1)), arguments.tolerance)
+    return int(not started) | compare(arguments, config, rows, replays, read_batches(folder / "batches.csv", config, len(rows)))
 
 
 def main():

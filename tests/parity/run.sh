@@ -81,6 +81,10 @@ replay model.placement=tfixup model.position=sinusoidal
 replay model.placement=parallel model.layers=3
 replay model.placement=parallel placement.norms=1 model.norm=layernorm model.kv_heads=1
 replay model.placement=admin model.norm=layernorm train.optimizer=adamw train.weight_decay=0.2
+replay model.placement=admin placement.profile=true model.norm=layernorm model.layers=4 model.position=sinusoidal data.padding=0.2
+replay model.placement=admin placement.profile=true model.norm=batchnorm train.accumulate=2 model.init=torch
+replay model.placement=subln model.init=mitchell model.layers=3
+replay model.init=ds_init model.norm=layernorm model.tie_embeddings=true
 replay model.layers=4 'model.layer_placement=["post:0","sandwich:1-2","residual:3"]' placement.embedding_norm=true
 replay model.layers=4 'model.layer_placement=["residual:0-1","deepnorm:2","hybridnorm:3"]' 'model.layer_norm=["layernorm:0-1","rmsnorm:2-3"]' placement.alpha=1.5
 replay train.lr=1e30 # diverges: the losses must stop being numbers at the same step

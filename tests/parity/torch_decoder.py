@@ -244,8 +244,9 @@ def loss_sum(config, weights, tokens, targets, training=True):
     return loss_sums(config, weights, tokens, targets, training)[0]
 
 
-def loss_sums(config, weights, tokens, targets, training=True):
-    """That sum, and the sum of (log Z)^2 of the same targets, Z being softmax's divisor."""
+def loss_sums(config, weights, tokens, targets, training=True, seen=None):
+    """That sum, and the sum of (log Z)^2 of the same targets, Z being softmax's divisor. `seen` collects, of every sub-layer, the
+    stream that enters and the branch's output."""
     m = config["model"]
     valid = targets >= 0
     dtype = weights["embedding.token.weight"].dtype
@@ -309,7 +310,15 @@ def loss_sums(config, weights, tokens, targets, training=True):
         if placement.kind != before.kind:
             x, carried = placement.start(before.finish(x, carried, f"layers.{i}.joint."), f"layers.{i}.joint.")
         for name, branch in (("attention", attention), ("ffn", feed_forward)):
-            x, carried = placement.sublayer(i, name, lambda z: branch(f"layers.{i}.{name}.", z), x, carried)
+            entered, outputs = x, []
+
+            def run(z):
+                outputs.append(branch(f"layers.{i}.{name}.", z))
+                return outputs[0]
+
+            x, carried = placement.sublayer(i, name, run, x, carried)
+            if seen is not None:
+                seen.append((entered, outputs[0]))
     x = placement.finish(x, carried)
     if has_final_norm(config):
         x = norm_of(m["norm"])("final_norm", x)

@@ -10,7 +10,7 @@ FINAL_NORM = {"post": False, "pre": True, "deepnorm": False, "sandwich": True, "
 NORM_SITES = {"post": ["norm_post"], "pre": ["norm_in"], "deepnorm": ["norm_post"], "sandwich": ["norm_in", "norm_out"],
               "residual": ["norm_post"], "subln": ["norm_in", "norm_mid"], "reordered": ["norm_out"], "lns": ["norm_in"],
               "scaled_pre": ["norm_in"], "layerscale": ["norm_in"], "b2t": ["norm_post"], "admin": ["norm_post"]}
-OPTIONS = ["alpha", "beta", "scale", "gamma", "gain", "scale_skip", "share", "first_pre", "embedding_norm", "omega", "norms"]
+OPTIONS = ["alpha", "beta", "scale", "gamma", "gain", "scale_skip", "share", "first_pre", "embedding_norm", "omega", "profile", "norms"]
 
 
 def option(config, name):
@@ -79,6 +79,19 @@ def learned(config):
         | ({"ffn.skip_scale": width} if m["placement"] == "normformer" and option(config, "scale_skip") else {}),
         "admin": {"attention.omega": width, "ffn.omega": width},
     }.get(m["placement"], {})
+
+
+def measured(config):
+    """The vectors that start from measured values: Admin's omega, sub-layer by sub-layer."""
+    if config["model"]["placement"] != "admin" or not option(config, "profile"):
+        return []
+    return [f"layers.{i}.{branch}.omega" for i in range(config["model"]["layers"]) for branch in ("attention", "ffn")]
+
+
+def measured_start(streams, branches):
+    """Their values, from the streams that enter the sub-layers and the branches' outputs while all of them are 1."""
+    return [math.sqrt(streams[0].var(unbiased=False) + sum(f.var(unbiased=False) for f in branches[:i])) if i > 0 else 1.0
+            for i in range(len(branches))]
 
 
 class Placement:

@@ -197,6 +197,26 @@ TEST_CASE("learned weights of a placement have the shapes of what they weigh") {
   CHECK(shape("hybridnorm", "attention.norm_v.weight") == Shape{8});
 }
 
+TEST_CASE("a placement that uses a norm twice, or not exactly one branch, is refused where it happens") {
+  const auto refusal = [](Stream (*sublayer)(Wire&, Stream, Branch&)) {
+    Placement wrong = *find_placement("post");
+    wrong.sublayer = sublayer;
+    ModelConfig model = small_model(11);
+    model.placement = &wrong;
+    try {
+      ModelProbe probe(model, 1, 8);
+    } catch (const ShapeError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  CHECK(refusal([](Wire& w, Stream s, Branch& f) {
+          return Stream{w.norm("norm_in", add(s.x, f(w.norm("norm_in", s.x)))), {}};
+        }) == "layers.0.attention.norm_in: parameter layers.0.attention.norm_in.weight is used twice");
+  CHECK(refusal([](Wire&, Stream s, Branch&) { return s; }) ==
+        "layers.0.attention: placement 'post' calls the branch 0 times, not once");
+}
+
 TEST_CASE("a placement's factor on the first gain holds for a norm with one gain for all channels") {
   ModelProbe probe(small_model(11, {"model.placement=reordered", "placement.gain=0.5", "model.norm=scalenorm"}), 1, 8);
   REQUIRE(probe.spec("layers.0.attention.norm_out.weight").shape == Shape{1});

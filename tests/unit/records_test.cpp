@@ -23,10 +23,9 @@ NormDef good_norm() {
 }
 
 Placement good_placement() {
-  return {
-      .name = "mine", .formula = "F(x)", .source = "", .init_rule = "none", .sublayer = [](Wire&, Stream s, Branch& f) {
-        return Stream{f(s.x), {}};
-      }};
+  return {.name = "mine", .formula = "F(x)", .source = "", .sublayer = [](Wire&, Stream s, Branch& f) {
+            return Stream{f(s.x), {}};
+          }};
 }
 
 template <class Register>
