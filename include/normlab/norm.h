@@ -69,9 +69,10 @@ struct NormDef {
   double default_eps = 1e-5;
   std::string_view eps_reason = "";
   Reach reach = Reach::token;
-  bool shift_invariant = false;  // N(x + c) = N(x), up to eps; checked by a test
-  bool scale_invariant = false;  // N(a x) = N(x) for a > 0, up to eps; checked by a test
-  bool unit_length = false;      // |N(x)| = 1 before gain and bias, where others have sqrt(width); checked by a test
+  bool shift_invariant = false;   // N(x + c) = N(x), up to eps; checked by a test
+  bool scale_invariant = false;   // N(a x) = N(x) for a > 0, up to eps; checked by a test
+  bool unit_length = false;       // |N(x)| = 1 before gain and bias, where others have sqrt(width); checked by a test
+  bool channels_ordered = false;  // not N(P x) = P N(x) for a permutation P of the channels: groups, a first part
   // Rows where the formula has no derivative, by the names the gradient check tries ("zero", "constant", "small"; see
   // lab/gradcheck_cases.cpp).
   std::vector<std::string_view> rough = {};

@@ -148,7 +148,8 @@ const std::vector<Command>& commands() {
        command_landscape},
       {"invariance",
        "",
-       "what each norm is deaf to and what it listens to, measured: shift, scale, mode, other sequences, the future",
+       "what each norm is deaf to and what it listens to, measured: shift, scale, order of channels, mode, other "
+       "sequences, the future",
        0,
        0,
        {{"--csv", "FILE", "write the table"}, {"--svg", "FILE", "draw which values take part in norming one"}},

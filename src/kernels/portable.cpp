@@ -9,8 +9,8 @@ namespace {
 constexpr unsigned kVector = 16 / sizeof(real);
 using Vector [[gnu::vector_size(16)]] = real;
 
-inline float multiply_add(float a, float b, float c) { return a * b + c; }
-inline double multiply_add(double a, double b, double c) { return a * b + c; }
+[[maybe_unused]] inline float multiply_add(float a, float b, float c) { return a * b + c; }
+[[maybe_unused]] inline double multiply_add(double a, double b, double c) { return a * b + c; }
 inline Vector multiply_add(Vector a, Vector b, Vector c) { return a * b + c; }
 
 #ifdef NORMLAB_DOUBLE

@@ -61,6 +61,17 @@ Numbers map(Numbers x, double factor, double offset) {
   return x;
 }
 
+// The channels of every row in another order, in which neighbours are parted: c -> 7 c + 3, as 7 and the width have no
+// common factor.
+Numbers reordered(const Numbers& x) {
+  Numbers out = x;
+  for (int64_t i = 0; i < kCount; ++i) {
+    const int64_t c = i % kInvarianceWidth;
+    out[static_cast<std::size_t>(i - c + (7 * c + 3) % kInvarianceWidth)] = x[static_cast<std::size_t>(i)];
+  }
+  return out;
+}
+
 double root_mean_square(const Numbers& x) {
   double sum = 0;
   for (const double value : x) sum += value * value;
@@ -89,10 +100,10 @@ double unrestored(const Numbers& x, const Numbers& y) {
 
 }  // namespace
 
-const char kInvarianceHeader[] = "norm,shift,scale,evaluation,unrestored,batch,future\n";
+const char kInvarianceHeader[] = "norm,shift,scale,order,evaluation,unrestored,batch,future\n";
 
 std::string invariance_row(const InvarianceRow& r) {
-  return csv_row(r.norm, r.shift, r.scale, r.evaluation, r.restored, std::string(r.batch ? "yes" : "no"),
+  return csv_row(r.norm, r.shift, r.scale, r.order, r.evaluation, r.restored, std::string(r.batch ? "yes" : "no"),
                  std::string(r.future ? "yes" : "no"));
 }
 
@@ -111,6 +122,7 @@ InvarianceRow measure_invariance(const NormDef& norm) {
   const Numbers y = bench(x);
   row.shift = change(bench(map(x, 1, kShift)), y);
   row.scale = change(bench(map(x, kScale, 0)), y);
+  row.order = change(bench(reordered(x)), reordered(y));
   row.restored = unrestored(x, y);
   Numbers other = x;
   other[static_cast<std::size_t>(kChanged)] += 1;

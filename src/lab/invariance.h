@@ -16,6 +16,7 @@ struct InvarianceRow {
   std::string norm;
   double shift = 0;       // of N(x + 3)
   double scale = 0;       // of N(2.5 x)
+  double order = 0;       // of N(P x) to P N(x), P a permutation of the channels
   double evaluation = 0;  // of evaluation against training: running statistics, freshly trained on this batch
   // Share of x that the best gain and bias per channel, put behind the norm, fail to give back (root mean square).
   double restored = 0;

@@ -14,6 +14,7 @@ const NormDef groupnorm = {
     .eps_reason = "PyTorch's value",
     .shift_invariant = true,
     .scale_invariant = true,
+    .channels_ordered = true,
     .options = {{"groups", 4, 1, 1 << 20, OptionSpec::Kind::integer,
                  "groups of channels; must divide the width; 1 is LayerNorm", true}},
     .define =

@@ -16,6 +16,7 @@ const NormDef groupnorm_time = {
     .reach = Reach::sequence,
     .shift_invariant = true,
     .scale_invariant = true,
+    .channels_ordered = true,
     .options = {{"groups", 4, 1, 1 << 20, OptionSpec::Kind::integer, "groups of channels; must divide the width",
                  true}},
     .define =

@@ -15,6 +15,7 @@ const NormDef prmsnorm = {
     .default_eps = 1e-8,
     .eps_reason = "the value of the paper's code",
     .scale_invariant = true,
+    .channels_ordered = true,
     .options = {{"share", 0.0625, 1e-6, 1, OptionSpec::Kind::number,
                  "p, the share of the channels; the paper's is 6.25 %"}},
     .define =

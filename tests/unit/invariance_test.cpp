@@ -26,6 +26,8 @@ TEST_CASE("every norm is measured to have the invariances and the reach that it 
     INFO(row.norm << ": shift " << row.shift << ", scale " << row.scale);
     CHECK((row.shift < 1e-3) == norm->shift_invariant);
     CHECK((row.scale < 1e-2) == norm->scale_invariant);
+    CHECK((row.order > 1e-2) == norm->channels_ordered);  // else sums in another order: rounding
+    CHECK((row.order < 1e-5) != norm->channels_ordered);
     CHECK(row.batch == (norm->reach == Reach::batch));
     CHECK(row.future == (norm->reach != Reach::token));
     CHECK(std::count(row.reach.begin(), row.reach.end(), 2) == 1);
@@ -62,7 +64,7 @@ TEST_CASE("normlab invariance prints and writes one row per norm, and draws each
       run_tool({"invariance", "--csv", (here / "i.csv").string(), "--svg", (here / "i.svg").string()});
   CHECK(r.code == 0);
   const std::string csv = read_file(here / "i.csv"), svg = read_file(here / "i.svg");
-  CHECK(csv.rfind("norm,shift,scale,evaluation,unrestored,batch,future\nlayernorm,", 0) == 0);
+  CHECK(csv.rfind("norm,shift,scale,order,evaluation,unrestored,batch,future\nlayernorm,", 0) == 0);
   CHECK(static_cast<std::size_t>(std::count(csv.begin(), csv.end(), '\n')) == all_norms().size() + 1);
   for (const NormDef* norm : all_norms())
     CHECK(svg.find(">" + std::string(norm->name) + "</text>") != std::string::npos);
