@@ -4,6 +4,7 @@
 #   experiment NAME      builds the program (NORMLAB=PATH: takes that one) for a folder that keeps its results; from then on `normlab`
 #                        runs it, $here is the folder and $out, runs/NAME, has the results
 #   over_training RUN    step,loss and, of all layers in layers.csv together, what their probes saw: a CSV that `normlab compare` reads
+#   paired CSV AXIS A B  final losses at AXIS=B less those at AXIS=A, seed by seed: their mean, and 95 % interval by Student's t
 #   keep FILE...         KEEP=1 copies these results into the folder, where the README's are
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -90,6 +91,19 @@ over_training() {  # RUN_DIRECTORY
       } }
     function out() { print step "," (step in loss ? loss[step] : "") "," sum / attentions "," least "," logit "," stream "," most["attention"] "," most["ffn"] }
     END { if (rows) out() }' "$1/metrics.csv" "$1/layers.csv"
+}
+
+paired() {  # RESULTS.csv AXIS FROM TO: as named in the names of runs, such as affine true false
+  awk -v axis="$2" -v from="$3" -v to="$4" '
+    BEGIN { split("12.706 4.303 3.182 2.776 2.571 2.447 2.365", t, " ") }
+    NR == 1 { n = split($0, head, ","); for (i = 1; i <= n; i++) column[head[i]] = i; next }
+    { split($0, quoted, "\""); name = quoted[2]; split("-" quoted[3], f, ",")
+      value = name; sub(".*(^|,)" axis "=", "", value); sub(",.*", "", value)
+      rest = name; sub(axis "=" value ",?", "", rest); loss[rest, value] = f[column["final_loss"]]
+      group = rest; sub(",?seed=.*", "", group); if (value == from) runs[rest] = group }
+    END { for (rest in runs) if ((rest, to) in loss) { d = loss[rest, to] - loss[rest, from]; g = runs[rest]; n_[g]++; sum[g] += d; squares[g] += d * d }
+      for (g in sum) { n = n_[g]; mean = sum[g] / n; printf "%s: %s - %s: %+.4f", g, to, from, mean
+        if (n > 1) printf " +- %.4f", t[n - 1] * sqrt((squares[g] - n * mean * mean) / (n - 1) / n); printf " (n = %d)\n", n } }' "$1" | sort
 }
 
 keep() {  # FILE... of $out
