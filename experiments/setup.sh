@@ -93,17 +93,28 @@ over_training() {  # RUN_DIRECTORY
     END { if (rows) out() }' "$1/metrics.csv" "$1/layers.csv"
 }
 
-paired() {  # RESULTS.csv AXIS FROM TO: as named in the names of runs, such as affine true false
-  awk -v axis="$2" -v from="$3" -v to="$4" '
-    BEGIN { split("12.706 4.303 3.182 2.776 2.571 2.447 2.365", t, " ") }
+paired() {  # RESULTS.csv AXIS A B: as the names of runs have them, such as affine true false
+  awk -v axis="$2" -v a="$3" -v b="$4" '
     NR == 1 { n = split($0, head, ","); for (i = 1; i <= n; i++) column[head[i]] = i; next }
-    { split($0, quoted, "\""); name = quoted[2]; split("-" quoted[3], f, ",")
-      value = name; sub(".*(^|,)" axis "=", "", value); sub(",.*", "", value)
-      rest = name; sub(axis "=" value ",?", "", rest); loss[rest, value] = f[column["final_loss"]]
-      group = rest; sub(",?seed=.*", "", group); if (value == from) runs[rest] = group }
-    END { for (rest in runs) if ((rest, to) in loss) { d = loss[rest, to] - loss[rest, from]; g = runs[rest]; n_[g]++; sum[g] += d; squares[g] += d * d }
-      for (g in sum) { n = n_[g]; mean = sum[g] / n; printf "%s: %s - %s: %+.4f", g, to, from, mean
-        if (n > 1) printf " +- %.4f", t[n - 1] * sqrt((squares[g] - n * mean * mean) / (n - 1) / n); printf " (n = %d)\n", n } }' "$1" | sort
+    { split($0, part, "\""); split("-" part[3], field, ",")  # a name with commas stands in quotes
+      value = rest = part[2]
+      sub("(^|.*[,/])" axis "=", "", value); sub(",.*", "", value)
+      sub(axis "=" value ",?", "", rest)
+      loss[rest, value] = field[column["final_loss"]]; rests[rest] }
+    END {
+      split("12.706 4.303 3.182 2.776 2.571 2.447 2.365", t, " ")  # two-sided 95 %, degrees of freedom from 1
+      for (rest in rests) {
+        if (!((rest, a) in loss) || !((rest, b) in loss)) continue
+        group = rest; sub(",?seed=.*", "", group); sub("[,/]*$", "", group)
+        d = loss[rest, b] - loss[rest, a]; count[group]++; sum[group] += d; squares[group] += d * d
+      }
+      for (group in count) {
+        n = count[group]; mean = sum[group] / n
+        printf "%s%s=%s less %s: %+.4f", group (group == "" ? "" : ", "), axis, b, a, mean
+        if (n > 1) printf " +- %.4f", t[n - 1] * sqrt((squares[group] - n * mean * mean) / (n - 1) / n)
+        printf " (n = %d)\n", n
+      }
+    }' "$1" | sort
 }
 
 keep() {  # FILE... of $out

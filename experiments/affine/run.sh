@@ -3,8 +3,8 @@
 set -eu
 . "$(dirname "$0")/../setup.sh"
 experiment affine
-for sweep in affine post; do normlab sweep "$here/$sweep.toml" --out "$out" "$@" >/dev/null; done
-normlab compare "$out"/affine/* "$out"/post/* --table "$out/results.csv" >/dev/null
+for sweep in affine post deep; do normlab sweep "$here/$sweep.toml" --out "$out" "$@" >/dev/null; done
+normlab compare "$out"/affine/* "$out"/post/* "$out"/deep/* --table "$out/results.csv" >/dev/null
 normlab compare "$out"/affine/* --mean --smooth 10 --svg "$out/affine.svg"
-normlab compare "$out"/post/* --mean
-keep results.csv affine.svg
+paired "$out/results.csv" affine true false | tee "$out/paired.txt"
+keep results.csv paired.txt affine.svg

@@ -4,10 +4,11 @@
 set -eu
 . "$(dirname "$0")/../setup.sh"
 experiment rmsnorm
-normlab sweep "$here/rmsnorm.toml" --out "$out" "$@" >/dev/null
-normlab compare "$out"/rmsnorm/* --table "$out/results.csv" >/dev/null
+for sweep in rmsnorm deep; do normlab sweep "$here/$sweep.toml" --out "$out" "$@" >/dev/null; done
+normlab compare "$out"/rmsnorm/* "$out"/deep/* --table "$out/results.csv" >/dev/null
 normlab compare "$out"/rmsnorm/* --mean --smooth 10 --svg "$out/rmsnorm.svg"
-keep results.csv rmsnorm.svg
+paired "$out/results.csv" norm layernorm rmsnorm | tee "$out/paired.txt"
+keep results.csv paired.txt rmsnorm.svg
 if [ "${SPEED:-1}" = 1 ]; then
   normlab bench norms zoo --csv "$out/speed.csv"
   keep speed.csv
