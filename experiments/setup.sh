@@ -1,6 +1,9 @@
 # Sourced by the run scripts: finds or installs what a build needs, then builds. POSIX sh.
 #   need_tools catch2?   compiler, cmake, ninja, and Catch2 where asked, through apt-get when missing and allowed
 #   build TARGET CMAKE_OPTIONS...
+#   experiment NAME      builds the program (NORMLAB=PATH: takes that one) for a folder that keeps its results; from then on `normlab`
+#                        runs it, $here is the folder and $out, runs/NAME, has the results
+#   keep FILE...         KEEP=1 copies these results into the folder, where the README's are
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
 [ -f "$root/CMakeLists.txt" ] || root=$(cd "$(dirname "$0")/.." && pwd)
@@ -53,4 +56,23 @@ build() {  # TARGET CMAKE_OPTIONS...
   { cmake -S "$root" -B "$build_dir" $generator "$@" && cmake --build "$build_dir" --parallel --target "$target"; } >"$log" 2>&1 ||
     { cat "$log" >&2; exit 1; }
   exec 9>&-
+}
+
+experiment() {  # NAME
+  here=experiments/$1
+  out=runs/$1
+  program=${NORMLAB:-$build_dir/normlab}
+  if [ -z "${NORMLAB:-}" ]; then
+    need_tools
+    build normlab -DNORMLAB_TESTS=OFF
+  fi
+  cd "$root"
+  mkdir -p "$out"
+}
+
+normlab() { "$program" "$@"; }
+
+keep() {  # FILE... of $out
+  if [ "${KEEP:-}" = 1 ]; then for file in "$@"; do cp "$out/$file" "$here/$file"; done; fi
+  for file in "$@"; do echo "$root/$out/$file"; done
 }
