@@ -29,16 +29,10 @@ class CrossEntropy final : public Op {
           continue;
         }
         const real* row = z.row(r);
-        // The largest of a row with a NaN in it must be NaN, so that divergence shows.
-        double largest = static_cast<double>(row[0]), sum = 0;
-        for (int64_t j = 1; j < z.cols; ++j) {
-          if (!(static_cast<double>(row[j]) <= largest)) largest = static_cast<double>(row[j]);
-        }
-        for (int64_t j = 0; j < z.cols; ++j) sum += std::exp(static_cast<double>(row[j]) - largest);
-        // Kept apart: added to a logit of 1e4, the sum would lose the digits that the gradient is made of.
-        c.saved()[r] = static_cast<real>(largest);
-        c.saved()[rows_ + r] = static_cast<real>(std::log(sum));
-        losses[r] = static_cast<real>(std::log(sum) + (largest - static_cast<double>(row[target])));
+        const LogSumExp z_sum = log_sum_exp(z.cols, row);
+        c.saved()[r] = static_cast<real>(z_sum.largest);
+        c.saved()[rows_ + r] = static_cast<real>(z_sum.rest);
+        losses[r] = static_cast<real>(z_sum.rest + (z_sum.largest - static_cast<double>(row[target])));
       }
     });
     *c.out().data = static_cast<real>(kernels().sum(z.rows, losses));

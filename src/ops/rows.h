@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/parallel.h"
 #include "kernels/kernels.h"
@@ -52,6 +53,20 @@ inline ConstView constant(const View& v) { return {v.data, v.rows, v.cols, v.str
 inline void pass_gradient(const Gradient& dx, const ConstView& dy, real factor = 1) {
   for_elements(dy, dy.dense() && dx.view.dense(),
                [&](int64_t n, int64_t r) { kernels().scale(n, factor, dy.row(r), dx.view.row(r), dx.accumulate); });
+}
+
+// log sum exp(z) of a row in two parts, the largest element (NaN where there is a NaN, so that divergence shows) and
+// log sum exp(z - largest). Added to a logit of 1e4, the second would lose the digits that gradients are made of.
+struct LogSumExp {
+  double largest, rest;
+};
+inline LogSumExp log_sum_exp(int64_t n, const real* z) {
+  double largest = static_cast<double>(z[0]), sum = 0;
+  for (int64_t j = 1; j < n; ++j) {
+    if (!(static_cast<double>(z[j]) <= largest)) largest = static_cast<double>(z[j]);
+  }
+  for (int64_t j = 0; j < n; ++j) sum += std::exp(static_cast<double>(z[j]) - largest);
+  return {largest, std::log(sum)};
 }
 
 // sums[j] (+)= sum over rows of x[r][j] y[r][j] (y null: of x[r][j]), rows in order, in double; `columns` at a time in

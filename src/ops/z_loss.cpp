@@ -1,6 +1,5 @@
 // z = sum over valid targets of (log Z)^2, Z = sum over j of exp(z_j);  dz_j = 2 log Z softmax(z)_j dz, 0 on ignored
 // rows.
-#include <algorithm>
 #include <cmath>
 
 #include "core/text.h"
@@ -23,16 +22,12 @@ class ZLoss final : public Op {
     real* squares = c.scratch();
     for_row_blocks(z.rows, [&](int64_t first, int64_t last) {
       for (int64_t r = first; r < last; ++r) {
-        const real* row = z.row(r);
         squares[r] = c.saved()[r] = c.saved()[rows_ + r] = 0;
         if (c.pass.targets[r] < 0) continue;
-        const auto largest = static_cast<double>(*std::max_element(row, row + z.cols));
-        double sum = 0;
-        for (int64_t j = 0; j < z.cols; ++j) sum += std::exp(static_cast<double>(row[j]) - largest);
-        const double log_z = largest + std::log(sum);
-        c.saved()[r] = static_cast<real>(largest);
-        c.saved()[rows_ + r] = static_cast<real>(std::log(sum));
-        squares[r] = static_cast<real>(log_z * log_z);
+        const LogSumExp z_sum = log_sum_exp(z.cols, z.row(r));
+        c.saved()[r] = static_cast<real>(z_sum.largest);
+        c.saved()[rows_ + r] = static_cast<real>(z_sum.rest);
+        squares[r] = static_cast<real>((z_sum.largest + z_sum.rest) * (z_sum.largest + z_sum.rest));
       }
     });
     *c.out().data = static_cast<real>(kernels().sum(z.rows, squares));
