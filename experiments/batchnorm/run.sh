@@ -4,8 +4,8 @@
 set -eu
 . "$(dirname "$0")/../setup.sh"
 experiment batchnorm
-for sweep in batch short padding statistics generation; do normlab sweep "$here/$sweep.toml" --out "$out" "$@" >/dev/null; done
-for sweep in batch short padding; do
+for sweep in batch short leak padding statistics generation; do normlab sweep "$here/$sweep.toml" --out "$out" "$@" >/dev/null; done
+for sweep in batch short leak padding; do
   normlab compare "$out/$sweep"/* --table "$out/$sweep.csv" >/dev/null
   normlab compare "$out/$sweep"/* --mean
 done
@@ -78,5 +78,5 @@ for run in "$out"/generation/*; do
 done
 cat "$out/generation.csv"
 normlab compare "$out"/generation/*,seed=1 --smooth 10 --svg "$out/training.svg" >/dev/null
-normlab compare "$out"/short/batch=2,*,seed=1 "$out"/short/batch=16,*,seed=1 --metric val_loss --svg "$out/validation.svg" >/dev/null
-keep batch.csv short.csv padding.csv statistics.csv generation.csv training.svg validation.svg
+normlab compare "$out"/leak/*,seed=1 --metric val_loss --log --svg "$out/validation.svg" >/dev/null
+keep batch.csv short.csv leak.csv padding.csv statistics.csv generation.csv training.svg validation.svg
