@@ -42,6 +42,7 @@ class NormSite {
   Var common_gain(double initial) const;  // `weight` as one number for all channels, shape (1)
   Var bias(double initial = 0) const;
   Var number(std::string_view name, double initial) const;  // a learned number, shape (1), whatever affine says
+  Var vector(std::string_view name, double initial) const;  // the same per channel, shape (width)
   bool has_gain() const { return has_gain_; }               // once gain() or common_gain() has made one
   // A value per channel that is kept, saved and restored, but not trained: a running mean.
   Var state(std::string_view name, double initial) const;
@@ -81,7 +82,10 @@ struct NormDef {
   // gradient check turns it off.
   std::string_view detaching = "";
   std::vector<OptionSpec> options = {};
-  Var (*define)(const NormSite& site, Var x) = nullptr;  // (.., width) -> same shape
+  // A sentence of warning where these options make little sense at this width; "" else. nullptr = never.
+  std::string (*caution)(const Options& options, int64_t width) = nullptr;
+  // (B, T, width), or (B, T, H, width) as a norm of heads -> same shape
+  Var (*define)(const NormSite& site, Var x) = nullptr;
   Var (*fused)(const NormSite& site, Var x) = nullptr;
 };
 

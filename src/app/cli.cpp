@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <new>
 
 #include "core/text.h"
@@ -166,6 +167,9 @@ int main_program(int argc, char** argv, const Additions& additions) {
     return error.exit_code();
   } catch (const std::bad_alloc&) {
     std::fputs("normlab: out of memory\n", stderr);
+    return 1;
+  } catch (const std::filesystem::filesystem_error& error) {
+    std::fprintf(stderr, "normlab: %s: %s\n", error.path1().c_str(), error.code().message().c_str());
     return 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "normlab: internal error: %s\n", error.what());

@@ -53,8 +53,10 @@ void select(std::vector<GradcheckCase>& cases, const Arguments& a, std::string_v
   std::vector<std::string> names;
   for (const auto* entry : registry) names.emplace_back(entry->name);
   if (std::find(names.begin(), names.end(), wanted) == names.end()) {
-    throw UsageError(str(option, ": unknown name ", quote(wanted), did_you_mean(wanted, names),
-                         "; expected one of: ", join(names, ", ")));
+    throw UsageError(
+        str(option, ": unknown name ", quote(wanted), did_you_mean(wanted, names),
+            sizeof(real) == sizeof(double) ? "; is this program older than the one it belongs to? Build all" : "",
+            "; expected one of: ", join(names, ", ")));
   }
   std::erase_if(cases, [&](const GradcheckCase& c) { return c.*member != wanted; });
 }

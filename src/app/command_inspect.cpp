@@ -1,6 +1,7 @@
 // normlab check, normlab list, normlab data.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "app/commands.h"
 #include "core/text.h"
@@ -66,6 +67,19 @@ std::string matrices(const ParamStore& store) {
   return out;
 }
 
+// "; layers 0-2, 5" for those of `layers` that fit; "" where none is counted.
+std::string layers_where(int64_t layers, const std::function<bool(int64_t)>& fits) {
+  std::vector<std::string> ranges;
+  for (int64_t first = 0; first < layers; ++first) {
+    if (!fits(first)) continue;
+    int64_t last = first;
+    while (last + 1 < layers && fits(last + 1)) ++last;
+    ranges.push_back(first == last ? std::to_string(first) : str(first, "-", last));
+    first = last;
+  }
+  return ranges.empty() ? "" : str("; layers ", join(ranges, ", "));
+}
+
 void print_check(const RunConfig& config) {
   const Corpus corpus = load_corpus(data_config(config), config.context);
   const ModelConfig model = model_config(config, corpus.vocabulary());
@@ -74,12 +88,18 @@ void print_check(const RunConfig& config) {
   const double tokens = static_cast<double>(config.batch * config.context);
   print(dump(config, true));
   print("\n");
-  for (const NormDef* norm : norms_of(model))
-    print(str("# norm            ", norm->formula, ", eps ", model.norm.eps, "\n"));
+  for (const NormDef* norm : norms_of(model)) {
+    print(str("# norm            ", norm->formula, norm->default_eps > 0 ? str(", eps ", model.norm.eps) : "",
+              layers_where(model.layer_norms.empty() ? 0 : model.layers,
+                           [&](int64_t layer) { return model.norm_of(layer).def == norm; }),
+              "\n"));
+  }
   for (const Placement* placement : placements_of(model)) {
     const DepthGain* gain = gain_of(*model.init, *placement);
-    print(str("# placement       ", placement->formula, "\n# init gains      ", gain == nullptr ? "none" : gain->rule,
-              "\n"));
+    print(str("# placement       ", placement->formula,
+              layers_where(model.layer_placements.empty() ? 0 : model.layers,
+                           [&](int64_t layer) { return &model.placement_of(layer) == placement; }),
+              "\n# init gains      ", gain == nullptr ? "none" : gain->rule, "\n"));
     if (is_measured(*placement, model.placement_options))
       print(str("# measured        ", placement->measured.vector,
                 " starts from the variances of a forward pass of the first batch\n"));

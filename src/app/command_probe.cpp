@@ -38,6 +38,7 @@ int command_probe(const Arguments& a) {
   const std::filesystem::path file = directory / "layers.csv";
   if (std::filesystem::exists(directory / "metrics.csv"))
     throw UsageError(str(directory.string(), " holds a run; choose another --out or run.name"));
+  refuse_overwriting({file}, {a.positional[0], config.data.path});
   const Corpus corpus = load_corpus(data_config(config), config.context);
   const ModelConfig model = model_config(config, corpus.vocabulary());
   for (const std::string& text : warnings(config, model)) message("warning", text.c_str());

@@ -17,6 +17,11 @@ namespace {
 
 constexpr int kInterrupted = 130;
 
+int interrupted() {
+  message("interrupted", "the same command goes on");
+  return kInterrupted;
+}
+
 std::vector<double> column(const std::filesystem::path& metrics, const char* name) {
   std::vector<double> out;
   for (const auto& value : read_csv(metrics).numbers(name)) out.push_back(value.value_or(std::nan("")));
@@ -31,8 +36,10 @@ int find_lr(const Arguments& a, RunConfig config) {
     throw ConfigError("find lr sets the rate's course: leave train.warmup and train.schedule as they are by default");
   config.warmup = config.steps;
   config.name += "-ramp";
-  const RunOutcome outcome = train_run(config, run_options(a));
-  if (outcome.verdict.name == "interrupted") return kInterrupted;
+  RunOptions options = run_options(a);
+  options.resume = !options.overwrite;
+  const RunOutcome outcome = train_run(config, options);
+  if (outcome.verdict.name == "interrupted") return interrupted();
   const std::filesystem::path metrics = outcome.directory / "metrics.csv";
   const std::vector<double> losses = column(metrics, "loss"), rates = column(metrics, "lr");
   const Corpus corpus = load_corpus(data_config(config), config.context);
@@ -40,7 +47,8 @@ int find_lr(const Arguments& a, RunConfig config) {
   const auto rate = [&](std::int64_t step) { return number(rates[static_cast<std::size_t>(step - 1)]); };
   std::string text;
   if (!end.trained)
-    text = str("never clearly below the context-free entropy, ", fixed(corpus.context_free_entropy(), 4));
+    text = str("none: the loss never came clearly below ", fixed(corpus.context_free_entropy(), 4),
+               ", the context-free entropy; give the ramp more steps");
   else if (!end.lost)
     text = str("at least ", rate(end.last_good), ": it held out to the end of the ramp");
   else
@@ -79,7 +87,7 @@ int find_depth(const Arguments& a) {
                                 : str("at least ", most),
               "\nfiles: ", options.out.string(), "\n"));
   } catch (const Interrupted&) {
-    return kInterrupted;
+    return interrupted();
   }
   return 0;
 }
@@ -115,6 +123,7 @@ int command_landscape(const Arguments& a) {
   const std::filesystem::path directory = std::filesystem::path(a.text("--out", "runs")) / (config.name + "-landscape");
   if (std::filesystem::exists(directory / "metrics.csv"))
     throw UsageError(str(directory.string(), " holds a run; choose another --out or run.name"));
+  refuse_overwriting({directory / "landscape.csv"}, {a.positional[0], config.data.path});
   const int64_t every = a.integer("--every", std::max<int64_t>(1, config.steps / 20), 1, 1000000000);
   const Corpus corpus = load_corpus(data_config(config), config.context);
   const ModelConfig model = model_config(config, corpus.vocabulary());

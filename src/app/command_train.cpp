@@ -115,7 +115,10 @@ int command_sweep(const Arguments& a) {
     if (!options.quiet) message(place.c_str(), config.name.c_str());
     try {
       const RunOutcome outcome = train_run(config, options);
-      if (outcome.verdict.name == "interrupted") return 130;
+      if (outcome.verdict.name == "interrupted") {
+        message("interrupted", str(config.name, "; the same command goes on").c_str());
+        return 130;
+      }
       if (!options.quiet) {
         message(place.c_str(),
                 str(config.name, ": ", outcome.verdict.name, outcome.already_done ? " (finished before, skipped)" : "")

@@ -152,7 +152,7 @@ const std::vector<Command>& commands() {
        "sequences, the future",
        0,
        0,
-       {{"--csv", "FILE", "write the table"}, {"--svg", "FILE", "draw which values take part in norming one"}},
+       {{"--csv", "FILE", "write the table"}, {"--svg", "FILE", "draw which outputs move when one input changes"}},
        command_invariance},
       {"bench",
        "[gemm|norms|attention|elementwise|step|zoo|depth]...",
@@ -187,21 +187,33 @@ RunConfig config_of(const Arguments& a, std::size_t operand) {
 void refuse_overwriting(const std::vector<std::filesystem::path>& outputs,
                         const std::vector<std::filesystem::path>& inputs) {
   namespace fs = std::filesystem;
-  const auto same = [](const fs::path& a, const fs::path& b) {
-    return fs::weakly_canonical(a) == fs::weakly_canonical(b);
+  const auto place = [](const fs::path& p) {
+    std::error_code error;
+    const fs::path found = fs::weakly_canonical(fs::absolute(p), error);
+    return error ? fs::absolute(p).lexically_normal() : found;
+  };
+  const auto names = [](const fs::path& directory, const fs::path& output) {
+    return std::any_of(std::begin(kRunFiles), std::end(kRunFiles),
+                       [&](const char* name) { return output == directory / name; });
   };
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].empty()) continue;
+    const fs::path output = place(outputs[i]);
+    const auto refuse = [&](const fs::path& input) {
+      throw UsageError(
+          str(outputs[i].string(), ": would be written over what is read (", input.string(), "); choose another file"));
+    };
     for (const fs::path& input : inputs) {
-      const bool run_file = std::any_of(std::begin(kRunFiles), std::end(kRunFiles),
-                                        [&](const char* name) { return same(outputs[i], input / name); });
-      if (same(outputs[i], input) || (fs::is_directory(input) && run_file)) {
-        throw UsageError(str(outputs[i].string(), ": would be written over what is read (", input.string(),
-                             "); choose another file"));
-      }
+      std::error_code error;
+      if (input.empty()) continue;
+      if (output == place(input) || (fs::is_directory(input, error) && names(place(input), output))) refuse(input);
     }
+    const fs::path run = output.parent_path();
+    std::error_code error;
+    if (names(run, output) && fs::exists(run / "config.toml", error) && fs::exists(run / "metrics.csv", error))
+      throw UsageError(str(outputs[i].string(), ": is a file of the run in ", run.string(), "; choose another"));
     for (std::size_t j = 0; j < i; ++j) {
-      if (!outputs[j].empty() && same(outputs[i], outputs[j]))
+      if (!outputs[j].empty() && place(outputs[j]) == output)
         throw UsageError(str(outputs[i].string(), ": is named for two outputs"));
     }
   }

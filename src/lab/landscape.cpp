@@ -36,6 +36,10 @@ LandscapeRow landscape(Probe& probe, ParamStore& store, double length) {
   row.loss = probe.loss_and_gradient();
   const std::vector<double> gradient = probe.gradient();
   row.gradient_norm = norm(gradient);
+  if (!std::isfinite(row.gradient_norm) || row.gradient_norm == 0) {  // no direction to go
+    row.loss_low = row.loss_high = row.change_low = row.change_high = row.smoothness = std::nan("");
+    return row;
+  }
   row.loss_low = row.change_low = INFINITY;
   row.loss_high = row.change_high = -INFINITY;
   std::vector<real> before;

@@ -20,6 +20,8 @@ RemovalResult remove_layers(const TrainedRun& run) {
   const auto loss_without = [&](std::int64_t layer) {
     ModelConfig model = model_config(run.config, corpus.vocabulary());
     model.removed_layer = layer;
+    for (const Placement* p : placements_of(model))  // starts come with the weights
+      if (p->measured.start != nullptr) model.placement_options[std::string(p->measured.option)] = 0;
     Trainer trainer(model, train_config(run.config), &batches, seed);
     load_weights(run.file, run.path, trainer.params());
     trainer.restore(0, 0);

@@ -56,7 +56,10 @@ class RunDirectory {
     warn(model);
     Trainer trainer(model, train_config(config_), &batches_, static_cast<uint64_t>(config_.seed));
     if (options_.resume) continue_from_checkpoint(trainer);
-    if (const auto done = finished_before(trainer.steps_done())) return *done;
+    if (const auto done = finished_before(trainer.steps_done())) {
+      keep_config();
+      return *done;
+    }
     open_files(trainer);
     train(trainer);
     return finish(trainer);
@@ -73,6 +76,10 @@ class RunDirectory {
     if (!holds("config.toml") && !holds("metrics.csv") && !holds("config.toml.tmp")) {
       throw UsageError(str(directory_.string(), " is not empty and holds no run; choose another --out or run.name"));
     }
+    const bool own_data =
+        !config_.data.path.empty() && fs::equivalent(fs::absolute(config_.data.path).parent_path(), directory_, error);
+    if (options_.overwrite && own_data)
+      throw UsageError(str(config_.data.path, ": would be overwritten with the run that reads it"));
     if (!options_.overwrite && !options_.resume) {
       throw UsageError(str(directory_.string(),
                            " already holds a run; go on with it by --resume, replace it by --overwrite, or choose "
@@ -177,6 +184,12 @@ class RunDirectory {
                                 ? str(", on which the rates of schedule '", config_.schedule, "' depend")
                                 : ""));
     }
+  }
+
+  // The config of a finished run as it was; another hand may have changed or removed it.
+  void keep_config() const {
+    const fs::path path = directory_ / "config.toml";
+    if (!fs::exists(path) || read_file(path) != dump(config_)) write_file_atomically(path, dump(config_));
   }
 
   void open_files(const Trainer& trainer) {

@@ -22,7 +22,10 @@ class Builder {
         const Graph::Scope scope(graph_, str("layers.", layer, ".joint"));
         s = start(layer, finish(layer, s));
       }
-      if (layer == config_.removed_layer) continue;
+      if (layer == config_.removed_layer) {
+        wire_.enter(config_.placement_of(layer), config_.norm_of(layer), layer);  // what comes after it stays
+        continue;
+      }
       const Graph::Scope scope(graph_, str("layers.", layer));
       const Graph::Segment segment(graph_);
       s = sublayer("attention", layer, 2 * layer, s, [this](Var in) { return attend(in); });
@@ -238,10 +241,12 @@ Decoder build_decoder(Graph& graph, const ModelConfig& config) {
 
 std::vector<const NormDef*> norms_of(const ModelConfig& config) {
   std::vector<const NormDef*> out;
-  for (int64_t layer = 0; layer <= config.layers; ++layer) {
-    const NormDef* norm = layer < config.layers ? config.norm_of(layer).def : config.norm.def;
+  const auto add = [&](const NormDef* norm) {
     if (norm != nullptr && std::find(out.begin(), out.end(), norm) == out.end()) out.push_back(norm);
-  }
+  };
+  for (int64_t layer = 0; layer < config.layers; ++layer)
+    if (config.placement_of(layer).has_norms) add(config.norm_of(layer).def);
+  if (has_final_norm(config)) add(config.norm.def);
   return out;
 }
 
@@ -292,6 +297,19 @@ std::vector<std::string> model_warnings(const ModelConfig& config) {
     warnings.push_back(str("init '", config.init->name, "' leaves out the gains of placement '", placement->name, "' (",
                            placement->init_gain->rule, "); init = \"auto\" applies them"));
   }
+  const int64_t head_width = config.width / config.heads;
+  const auto caution = [&](const NormChoice& choice, std::string_view role, int64_t width) {
+    if (choice.def == nullptr || choice.def->caution == nullptr) return;
+    if (const std::string text = choice.def->caution(choice.options, width); !text.empty())
+      warnings.push_back(str(role, " '", choice.def->name, "' over ", width, " channels: ", text));
+  };
+  for (const NormDef* norm : norms_of(config)) {
+    NormChoice choice = config.norm;
+    choice.def = norm;
+    caution(choice, "norm", config.width);
+  }
+  caution(config.qk_norm, "qk_norm", config.qk_norm_over == QkNormOver::width ? config.width : head_width);
+  caution(config.v_norm, "v_norm", head_width);
   if (std::string text = warning_of_scale(config); !text.empty()) warnings.push_back(std::move(text));
   return warnings;
 }

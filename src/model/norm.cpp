@@ -33,6 +33,7 @@ Var NormSite::common_gain(double initial) const {
 
 Var NormSite::bias(double initial) const { return affine() ? param("bias", width_, initial, true) : Var{}; }
 Var NormSite::number(std::string_view name, double initial) const { return param(name, 1, initial, true); }
+Var NormSite::vector(std::string_view name, double initial) const { return param(name, width_, initial, true); }
 Var NormSite::state(std::string_view name, double initial) const { return state(name, initial, width_); }
 Var NormSite::state(std::string_view name, double initial, int64_t length) const {
   return param(name, length, initial, false);

@@ -17,6 +17,12 @@ const NormDef groupnorm = {
     .channels_ordered = true,
     .options = {{"groups", 4, 1, 1 << 20, OptionSpec::Kind::integer,
                  "groups of channels; must divide the width; 1 is LayerNorm", true}},
+    .caution = [](const Options& options, int64_t width) -> std::string {
+      const auto size = static_cast<double>(width) / option_value(options, groupnorm.options, "groups");
+      return size > 2    ? ""
+             : size == 2 ? "groups of two channels are normed to -1 and 1, whatever they hold"
+                         : "a group of one channel is normed to 0";
+    },
     .define =
         [](const NormSite& s, Var x) {
           // As a q/k norm it gets heads, (B, T, H, dh); the groups then lie within each head.

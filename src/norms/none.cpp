@@ -8,6 +8,8 @@ const NormDef no_norm = {
     .name = "none",
     .formula = "x",
     .source = "control",
+    .default_eps = 0,
+    .eps_reason = "nothing is divided",
     .has_affine = false,
     .define = [](const NormSite&, Var x) { return x; },
 };

@@ -7,6 +7,11 @@
 
 namespace normlab {
 
+// Channels that are looked at. A product a rounding above an integer is that integer.
+static int64_t part_of(double share, int64_t width) {
+  return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(share * static_cast<double>(width) - 1e-9)));
+}
+
 extern const NormDef prmsnorm;
 const NormDef prmsnorm = {
     .name = "prmsnorm",
@@ -18,11 +23,14 @@ const NormDef prmsnorm = {
     .channels_ordered = true,
     .options = {{"share", 0.0625, 1e-6, 1, OptionSpec::Kind::number,
                  "p, the share of the channels; the paper's is 6.25 %"}},
+    .caution = [](const Options& options, int64_t width) -> std::string {
+      return part_of(option_value(options, prmsnorm.options, "share"), width) > 1
+                 ? ""
+                 : "it looks at the first channel only and divides by its size";
+    },
     .define =
         [](const NormSite& s, Var x) {
-          // A product a rounding above an integer is that integer.
-          const double share = std::ceil(s.option("share") * static_cast<double>(s.width()) - 1e-9);
-          const Var part = first_channels(x, std::max<int64_t>(1, static_cast<int64_t>(share)));
+          const Var part = first_channels(x, part_of(s.option("share"), s.width()));
           return scale_channels(divide(x, rms(part, s.eps(), {}), Over::channels), s.gain());
         },
 };

@@ -65,14 +65,21 @@ int badness(const std::string& verdict) {
   return at == kOrder.end() ? 1 : static_cast<int>(at - kOrder.begin());
 }
 
+// Of the validation loss: that after the last step, which summary.json has, not the last that a row happens to have.
+std::optional<double> value_at_end(const Run& run, std::string_view metric) {
+  const Curve curve = run_curve(run, metric);
+  if (metric == "val_loss" && run.validation_loss) return run.validation_loss;
+  return curve.values.empty() ? std::nullopt : std::optional(curve_facts(curve).last);
+}
+
 MapCell cell_of(const std::vector<Run>& runs, std::string_view metric) {
   MapCell cell;
   double sum = 0;
   int count = 0;
   for (const Run& run : runs) {
     cell.runs.push_back(run.name);
-    const Curve curve = run_curve(run, metric);
-    if (run.verdict != "diverged" && !curve.values.empty()) sum += curve_facts(curve).last, ++count;
+    const std::optional<double> final_value = value_at_end(run, metric);
+    if (run.verdict != "diverged" && final_value) sum += *final_value, ++count;
     if (cell.verdict.empty() || badness(run.verdict) > badness(cell.verdict)) cell.verdict = run.verdict;
   }
   for (const Run& run : runs) {

@@ -36,10 +36,10 @@ std::string reach_svg(const std::vector<ReachGrid>& norms, std::int64_t sequence
                         ".value{fill:#d55e00}\n@media (prefers-color-scheme:dark){.normlab-chart .none{fill:#2a2f36}"
                         ".normlab-chart .takes{fill:#3f9be0}.normlab-chart .value{fill:#f0763a}}\n</style>\n");
   svg +=
-      str("<title>Which values take part in norming one</title>\n<rect class=\"paper\" width=\"100%\" "
+      str("<title>Which outputs move when one input changes</title>\n<rect class=\"paper\" width=\"100%\" "
           "height=\"100%\"/>\n");
-  svg += svg_text(kMargin, 24, "class=\"title\"", "Which values take part in norming one");
-  const std::string key[] = {"not", "takes part", "the value that was changed"};
+  svg += svg_text(kMargin, 24, "class=\"title\"", "Which outputs move when one input changes");
+  const std::string key[] = {"not", "moves", "the input that was changed"};
   double x = kMargin;
   for (const int state : {2, 1, 0}) {
     svg += cell(x, 37, state) + svg_text(x + kCell + 4, 46, "", key[state]);

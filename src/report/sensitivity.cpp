@@ -22,7 +22,7 @@ std::string group_of(const Run& run, const std::vector<std::string>& different, 
   for (const std::string& other : different) {
     if (other == key || other == "run.seed") continue;
     const auto found = run.config.find(other);
-    parts.push_back(str(other, "=", found == run.config.end() ? "-" : found->second));
+    if (found != run.config.end()) parts.push_back(str(other, "=", found->second));
   }
   return parts.empty() ? "all" : join(parts, ", ");
 }

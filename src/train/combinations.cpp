@@ -12,9 +12,14 @@ namespace normlab {
 
 namespace {
 
+// Layers up to which a configuration is checked by recording its model; deeper ones show what does not fit when they
+// are built.
+constexpr int64_t kRecorded = 256;
+
 // One key cannot hold two defaults.
 template <class Records>
 void require_like_options(const Records& records, std::string_view section, std::string_view key,
+                          const std::function<bool(const std::string&)>& given,
                           const std::function<void(const std::string&, std::string_view)>& complain) {
   for (const auto* a : records)
     for (const auto* b : records)
@@ -22,14 +27,15 @@ void require_like_options(const Records& records, std::string_view section, std:
         for (const OptionSpec& second : b->options) {
           const bool alike = first.rule == second.rule && (first.standard == second.standard ||
                                                            (std::isnan(first.standard) && first.rule != nullptr));
-          if (first.name == second.name && !alike) {
+          if (first.name == second.name && !alike && !given(str(section, ".", first.name))) {
             complain(std::string(key), str("'", a->name, "' and '", b->name, "' have different defaults for '", section,
-                                           ".", first.name, "' and cannot share a model by '", key, "'"));
+                                           ".", first.name, "' in one model (by '", key, "'): give it a value"));
           }
         }
 }
 
-void check_layer_ranges(const RunConfig& c, const std::function<void(const std::string&, std::string_view)>& complain) {
+void check_layer_ranges(const RunConfig& c, const std::function<bool(const std::string&)>& given,
+                        const std::function<void(const std::string&, std::string_view)>& complain) {
   const auto check = [&](const char* key, const auto& ranges, const auto& registry) {
     try {
       entries_of_layers(key, ranges, registry, c.layers);
@@ -39,8 +45,13 @@ void check_layer_ranges(const RunConfig& c, const std::function<void(const std::
   };
   check("model.layer_norm", c.layer_norm, all_norms());
   check("model.layer_placement", c.layer_placement, all_placements());
-  require_like_options(norms_of(c), "norm", "model.layer_norm", complain);
-  require_like_options(placements_of(c), "placement", "model.layer_placement", complain);
+  require_like_options(norms_of(c), "norm", "model.layer_norm", given, complain);
+  require_like_options(placements_of(c), "placement", "model.layer_placement", given, complain);
+  for (const auto& [key, name] : {std::pair("model.qk_norm", c.qk_norm), std::pair("model.v_norm", c.v_norm)}) {
+    std::vector<const NormDef*> norms = norms_of(c);
+    norms.push_back(find_norm(name));
+    require_like_options(norms, "norm", key, given, complain);
+  }
 }
 
 }  // namespace
@@ -72,7 +83,7 @@ void check_combinations(const RunConfig& c, const std::map<std::string, std::str
     complain("train.slots",
              str("a micro-batch of ", c.batch / c.accumulate, " sequences does not divide into ", c.slots, " slots"));
   }
-  check_layer_ranges(c, complain);
+  check_layer_ranges(c, given, complain);
   for (const NormDef* norm : norms_of(c)) {
     if (norm->reach == Reach::batch && c.slots > 1)
       complain("train.slots",
@@ -141,6 +152,17 @@ void check_combinations(const RunConfig& c, const std::map<std::string, std::str
     complain("data.branches",
              str("'data.branches' (", c.data.branches, ") must not exceed 'data.states' (", c.data.states, ")"));
   }
+  if (c.layers <= kRecorded) {
+    try {
+      ParamStore store;
+      Graph graph(store, {c.batch / c.accumulate, c.context});
+      build_decoder(graph, model_config(c, 2));
+    } catch (const ShapeError& error) {
+      const std::string what = error.what();
+      complain(what.find("norm") != std::string::npos ? "model.norm" : "model.placement",
+               str(what, " ('model.norm' is '", c.norm, "', 'model.placement' is '", c.placement, "')"));
+    }
+  }
   if (c.name.empty() || c.name == "." || c.name == ".." || c.name.size() > 200 ||
       std::any_of(c.name.begin(), c.name.end(),
                   [](char ch) { return ch == '/' || static_cast<unsigned char>(ch) < 0x20 || ch == 0x7f; })) {
@@ -173,18 +195,26 @@ std::vector<std::string> config_warnings(const RunConfig& c) {
   unread("data.tokenizer", c.data.source == "text", c.data.tokenizer == standard.data.tokenizer, source);
   unread("norm.affine", any_affine, c.norm_affine, any_norm ? str("norm '", c.norm, "'") : "a model without norms");
   for (const auto& [key, is_standard] :
-       {std::pair("norm.fused", c.norm_fused), std::pair("norm.eps", c.norm_eps == find_norm(c.norm)->default_eps)})
+       {std::pair("norm.fused", c.norm_fused), std::pair("norm.statistics", c.norm_statistics == "fp32")})
     unread(key, any_norm, is_standard, "a model without norms");
+  const bool reads_eps =
+      any_norm && (find_norm(c.qk_norm)->default_eps > 0 || find_norm(c.v_norm)->default_eps > 0 ||
+                   std::any_of(norms.begin(), norms.end(), [](const NormDef* n) { return n->default_eps > 0; }));
+  unread("norm.eps", reads_eps, c.norm_eps == automatic_eps(c),
+         any_norm ? str("norm '", c.norm, "'") : "a model without norms");
+  unread("model.final_norm", c.norm != "none", c.final_norm != "on", "norm 'none'");
   unread("model.qk_norm_over", c.qk_norm != "none", c.qk_norm_over == standard.qk_norm_over,
          "a model without 'model.qk_norm'");
   unread("model.qk_norm_at", c.qk_norm != "none" && c.position == "rope", c.qk_norm_at == standard.qk_norm_at,
          c.qk_norm == "none" ? "a model without 'model.qk_norm'" : "a model without RoPE");
+  unread("eval.batches", c.data.validation > 0, c.eval_batches == standard.eval_batches,
+         "a run without validation data");
   unread("eval.every", c.data.validation > 0, c.eval_every == standard.eval_every, "a run without validation data");
   unread("model.norm", norm_in_stream, c.norm == "none" || c.norm == standard.norm,
-         str("placement '", c.placement, "' without a final norm"));
+         str("placement '", used.front()->name, "' without a final norm"));
   unread("model.placement", c.layer_placement.empty(), c.placement == standard.placement,
          "a model with 'model.layer_placement'");
-  if (c.warmup >= c.steps) {
+  if (c.warmup > c.steps) {
     out.push_back(str("warmup (", c.warmup, ") covers the whole run (", c.steps, " steps); the rate never reaches lr"));
   }
   return out;

@@ -140,7 +140,9 @@ std::vector<Field> fields(RunConfig& c) {
   f.text("model.init", c.init, names(all_inits()), "initialisation (normlab list inits)");
 
   f.number("norm.eps", c.norm_eps, 0, 1e6,
-           "of every norm in the model, those of queries, keys and values too; auto = the default of model.norm", true);
+           "of every norm in the model, those of queries, keys and values too; auto = the default of the first that "
+           "reads it",
+           true);
   f.on_off("norm.affine", c.norm_affine, "learned gain and bias in norms");
   f.on_off("norm.fused", c.norm_fused,
            "use the fused kernel where the norm has one; false = its definition from ordinary ops");

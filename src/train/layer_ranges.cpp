@@ -30,7 +30,8 @@ std::vector<std::string> names_of_layers(const std::string& key, const std::vect
       throw ConfigError(str("'", key, "' has ", quote(entry), did_you_mean(name, choices),
                             "; expected one of: ", join(choices, ", ")));
     }
-    if (*first < 0 || *last < *first || *last >= layers) {
+    if (*last < *first) throw ConfigError(str("'", key, "' has ", quote(entry), ", a range that runs backwards"));
+    if (*first < 0 || *last >= layers) {
       throw ConfigError(str("'", key, "' has ", quote(entry), "; layers go from 0 to ", layers - 1,
                             " ('model.layers' is ", layers, ")"));
     }

@@ -32,6 +32,14 @@ std::string shown(const Toml& value) {
 // ---- reading
 // -----------------------------------------------------------------------------------------------------------
 
+// An empty table of another name would otherwise leave no trace.
+bool is_section(const std::string& key) {
+  RunConfig c;
+  const std::vector<Field> list = fields(c);
+  return key == "placement" ||
+         std::any_of(list.begin(), list.end(), [&](const Field& f) { return f.key.rfind(key + ".", 0) == 0; });
+}
+
 void collect(const Toml& table, const std::string& prefix, std::string_view file, ConfigFile& out) {
   for (const TomlEntry& entry : table.entries) {
     const std::string key = prefix.empty() ? entry.key : str(prefix, ".", entry.key);
@@ -47,7 +55,7 @@ void collect(const Toml& table, const std::string& prefix, std::string_view file
         }
         out.sweep.push_back({axis.key, axis.value.items, at});
       }
-    } else if (entry.value.kind == Toml::Kind::kTable) {
+    } else if (entry.value.kind == Toml::Kind::kTable && (!entry.value.entries.empty() || is_section(key))) {
       collect(entry.value, key, file, out);
     } else {
       out.settings.push_back({key, entry.value, where});
@@ -147,22 +155,22 @@ void assign(const Field& f, const Toml& value, const std::string& where) {
   }
 }
 
-// Every key any norm or placement could take, to tell a foreign option from a typing error.
+// Of an option of norms or placements that the chosen ones do not read: who does. "" for any other key.
+template <class Records>
+std::string readers_of(const std::string& key, std::string_view kind, const Records& chosen, const Records& all) {
+  std::vector<std::string> readers, names;
+  for (const auto* record : all)
+    for (const OptionSpec& o : record->options)
+      if (key == str(kind == "norm" ? "norm." : "placement.", o.name)) readers.push_back(str("'", record->name, "'"));
+  for (const auto* record : chosen) names.push_back(str("'", record->name, "'"));
+  if (readers.empty()) return "";
+  return str(kind, " ", join(names, ", "), names.size() == 1 ? " does" : " do", " not read '", key, "' (",
+             join(readers, ", "), readers.size() == 1 ? " does)" : " do)");
+}
+
 std::string owner_of_option(const std::string& key, const RunConfig& c) {
-  for (const NormDef* norm : all_norms()) {
-    for (const OptionSpec& o : norm->options) {
-      if (key == str("norm.", o.name))
-        return str("norm '", c.norm, "' does not read '", key, "' (norm '", norm->name, "' does)");
-    }
-  }
-  for (const Placement* p : all_placements()) {
-    for (const OptionSpec& o : p->options) {
-      if (key == str("placement.", o.name)) {
-        return str("placement '", c.placement, "' does not read '", key, "' (placement '", p->name, "' does)");
-      }
-    }
-  }
-  return "";
+  const std::string norm = readers_of(key, "norm", norms_of(c), all_norms());
+  return norm.empty() ? readers_of(key, "placement", placements_of(c), all_placements()) : norm;
 }
 
 }  // namespace
@@ -198,6 +206,13 @@ ConfigFile read_config(const std::filesystem::path& path, const std::vector<std:
   return parse_config(read_file(path), path.string(), sets);
 }
 
+double automatic_eps(const RunConfig& c) {
+  std::vector<const NormDef*> norms = norms_of(c);
+  norms.insert(norms.end(), {find_norm(c.qk_norm), find_norm(c.v_norm)});
+  const auto reads = std::find_if(norms.begin(), norms.end(), [](const NormDef* n) { return n->default_eps > 0; });
+  return reads == norms.end() ? 0 : (*reads)->default_eps;
+}
+
 RunConfig resolve(const std::vector<Setting>& settings) {
   RunConfig c;
   // Norms and placement first: they decide which options exist.
@@ -211,12 +226,13 @@ RunConfig resolve(const std::vector<Setting>& settings) {
   }
   c.norm_options.clear();
   c.placement_options.clear();
+  const RunConfig chosen = c;
   const std::vector<Field> list = fields(c);
   std::map<std::string, std::string> where;
   for (const Setting& s : settings) {
     const auto field = std::find_if(list.begin(), list.end(), [&](const Field& f) { return f.key == s.key; });
     if (field == list.end()) {
-      if (const std::string foreign = owner_of_option(s.key, c); !foreign.empty()) fail(s.where, foreign);
+      if (const std::string foreign = owner_of_option(s.key, chosen); !foreign.empty()) fail(s.where, foreign);
       std::vector<std::string> keys;
       for (const Field& f : list) keys.push_back(f.key);
       const bool has_section = s.key.find('.') != std::string::npos;
@@ -228,10 +244,7 @@ RunConfig resolve(const std::vector<Setting>& settings) {
   }
   if (c.kv_heads == 0) c.kv_heads = c.heads;
   if (c.ffn_width == 0) c.ffn_width = 4 * c.width;
-  if (std::isnan(c.norm_eps)) {
-    const std::string& first = c.norm != "none" ? c.norm : c.qk_norm != "none" ? c.qk_norm : c.v_norm;
-    c.norm_eps = find_norm(first)->default_eps;
-  }
+  if (std::isnan(c.norm_eps)) c.norm_eps = automatic_eps(c);
   if (std::isnan(c.attention_scale)) c.attention_scale = 1 / std::sqrt(static_cast<double>(c.width / c.heads));
   for (const Placement* placement : placements_of(c)) {
     for (const OptionSpec& spec : placement->options)

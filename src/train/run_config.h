@@ -98,6 +98,10 @@ ConfigFile parse_config(std::string_view text, std::string_view name, const std:
 // Applies the settings to the defaults and checks every name, type, range and combination.
 RunConfig resolve(const std::vector<Setting>& settings);
 
+// norm.eps = "auto": the default of the first norm that reads it: the stream's, those of layers, of queries and keys, of
+// values; 0 where none does.
+double automatic_eps(const RunConfig& config);
+
 // Resolved, as TOML that gives the same run again; `annotated` adds each key's line of help.
 std::string dump(const RunConfig& config, bool annotated = false);
 

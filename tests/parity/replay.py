@@ -219,7 +219,7 @@ def compare(arguments, config, rows, replays, batches):
               f"{torch.__version__} {dtype} (tolerance {arguments.tolerance:g}); gradient norm {texts[dtype, 'grad_norm']}; "
               f"learning rate {texts[dtype, 'lr']}")
     if bad and len(replays) == 1:
-        print("add --double to see whose rounding it is")
+        print("add --double to see whose rounding it is: where PyTorch's own float32 is as far from its float64, the config is ill-conditioned")
     if len(replays) > 1:
         print(f"for scale: the loss of PyTorch float32 is up to {rounding[0]:.2e} (step {rounding[1]}) from its float64")
     return 1 if bad else 0
@@ -253,13 +253,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("config", metavar="CONFIG|RUN_DIR")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="passed on to every normlab command")
-    parser.add_argument("--normlab", default=os.environ.get("NORMLAB", "normlab"), help="the program (default: NORMLAB, else from PATH)")
+    parser.add_argument("--normlab", default=os.environ.get("NORMLAB", "normlab"), help="the program (default: NORMLAB, else from PATH, else build/normlab)")
     parser.add_argument("--metrics", help="an existing metrics.csv of this config, instead of a run")
     parser.add_argument("--steps", type=int, help="replay only the first steps")
     parser.add_argument("--double", action="store_true", help="PyTorch in float64 too, which then decides")
     parser.add_argument("--tolerance", type=float, default=1e-4)
     parser.add_argument("--verbose", action="store_true", help="both losses of every step")
     arguments = parser.parse_args()
+    built = Path(__file__).resolve().parents[2] / "build" / "normlab"
+    if shutil.which(arguments.normlab) is None:
+        if arguments.normlab != "normlab" or not built.exists():
+            print(f"replay.py: {arguments.normlab} is not there; build it, or name it by --normlab", file=sys.stderr)
+            return 2
+        arguments.normlab = str(built)
     torch.set_num_threads(1)
     folder = Path(tempfile.mkdtemp(prefix="normlab-replay-"))
     try:

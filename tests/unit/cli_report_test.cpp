@@ -263,3 +263,32 @@ TEST_CASE("compare --layers draws a column of layers.csv, of runs and of probes"
     CHECK(run_tool({"compare", lab.run("small"), "--layers", "stream_rms", option, (lab.here / "x").string()}).code ==
           2);
 }
+
+TEST_CASE("no output is written over a run's file, an input or another output, whatever its spelling") {
+  const ScratchDirectory here;
+  const std::string config = here.write("c.toml", kSmallRun), out = (here / "runs").string();
+  REQUIRE(run_tool({"run", config, "--out", out, "--quiet"}).code == 0);
+  const std::string run = out + "/small", checkpoint = run + "/checkpoint.safetensors";
+  const std::string before = read_file(checkpoint);
+  const auto refusal = [](const std::vector<std::string>& words) {
+    const ProcessResult r = run_tool(words);
+    CHECK(r.code == 2);
+    return r.err;
+  };
+  CHECK(refusal({"export", config, checkpoint}).find("is a file of the run in ") != std::string::npos);
+  CHECK(read_file(checkpoint) == before);
+  const std::string twice = (here / "new.svg").string(), spelt = (here / "./new.svg").string();
+  CHECK(refusal({"compare", run, "--svg", twice, "--html", spelt}).find("is named for two outputs") !=
+        std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(twice));
+  CHECK(refusal({"compare", run, "--svg", out + "/./small/metrics.csv"}).find("written over what is read") !=
+        std::string::npos);
+  const std::string data = here.write("runs/small/text.txt", std::string(3000, 'a') + "bcde");
+  CHECK(refusal({"run", config, "--out", out, "--overwrite", "--set", "data.source=text", "--set", "data.path=" + data})
+            .find("would be overwritten with the run that reads it") != std::string::npos);
+  CHECK(read_file(checkpoint) == before);
+  std::filesystem::create_symlink("loop", here / "loop");
+  const ProcessResult loop = run_tool({"compare", (here / "loop").string()});
+  CHECK(loop.code == 1);
+  CHECK(loop.err.find("internal error") == std::string::npos);
+}

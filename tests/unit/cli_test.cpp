@@ -106,9 +106,10 @@ TEST_CASE("a config that is missing or no file is a failure, a wrong one a usage
   const std::string good = here.write("good.toml", kSmallRun);
   check_refused({"run", good, "--out", out, "--set", "model.norm=rmsnrom"}, 2,
                 "--set model.norm: 'model.norm' is 'rmsnrom' (did you mean 'rmsnorm'?)");
-  check_refused({"run", good, "--out", out, "--set", "model.norm=batchnorm", "--set", "train.batch=1", "--set",
-                 "model.context=1"},
-                2, "layers.0.attention.norm_in: a norm over the batch needs more than one position per batch");
+  check_refused(
+      {"run", good, "--out", out, "--set", "model.norm=batchnorm", "--set", "train.batch=1", "--set",
+       "model.context=1"},
+      2, "--set model.norm: layers.0.attention.norm_in: a norm over the batch needs more than one position per batch");
   check_refused({"sweep", good, "--out", out}, 2, good + ": has no [sweep] section; use normlab run");
   const std::string sweep = here.write("sweep.toml", str(kSmallRun, "[sweep]\n\"train.lr\" = [1e-3, 1e-4]\n"));
   check_refused({"run", sweep, "--out", out}, 2, sweep + ":");

@@ -70,7 +70,7 @@ TEST_CASE("a range that is none, has no such name, lies outside, overlaps or lea
   CHECK(error_of({"pre:-1"}) == "'key' has 'pre:-1'; expected \"name:first-last\" or \"name:layer\"");
   CHECK(error_of({"prr:0-3"}) == "'key' has 'prr:0-3' (did you mean 'pre'?); expected one of: pre, post");
   CHECK(error_of({"pre:0-4"}) == "'key' has 'pre:0-4'; layers go from 0 to 3 ('model.layers' is 4)");
-  CHECK(error_of({"pre:2-1"}) == "'key' has 'pre:2-1'; layers go from 0 to 3 ('model.layers' is 4)");
+  CHECK(error_of({"pre:2-1"}) == "'key' has 'pre:2-1', a range that runs backwards");
   CHECK(error_of({"pre:0-2", "post:2-3"}) == "'key' names layer 2 twice: 'pre' and 'post:2-3'");
   CHECK(error_of({"pre:0", "post:3"}) == "'key' names nothing for layer 1-2");
   CHECK(error_of({"pre:0-2"}) == "'key' names nothing for layer 3");

@@ -70,6 +70,19 @@ struct SmallSweep : Sweep {
 
 }  // namespace
 
+TEST_CASE("the validation loss of a map is that at the end, not the last one that a row has") {
+  SmallSweep sweep;
+  const auto write = [&](const char* name, const char* rows, const char* summary) {
+    sweep.folder.write(str(name, "/metrics.csv"), str("step,loss,val_loss\n", rows));
+    sweep.folder.write(str(name, "/summary.json"), str("{\"verdict\": \"stable\", \"reason\": \"\"", summary, "}"));
+  };
+  write("a", "1,4,\n2,3,3.5\n3,2,\n", ", \"validation_loss\": 2.25");
+  write("b", "1,4,\n2,3,3.5\n3,2,\n", "");
+  const PhaseMap map = phase_map(sweep.runs(), "val_loss", "model.layers,train.warmup");
+  CHECK(map.at(1, 1).value == 2.25);
+  CHECK(map.at(0, 0).value == 3.5);
+}
+
 TEST_CASE("cells of a phase map have the final loss and the verdict of their run") {
   const PhaseMap map = phase_map(SmallSweep().runs(), "loss", "model.layers,train.warmup");
   CHECK(map.xs == std::vector<std::string>{"2", "10"});  // as numbers, not as text, nor as they came

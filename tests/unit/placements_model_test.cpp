@@ -228,13 +228,18 @@ TEST_CASE("a factor on the first gain of a norm without gain is refused") {
     std::vector<std::string> all = {"model.placement=reordered", "placement.gain=0"};
     all.insert(all.end(), settings.begin(), settings.end());
     try {
-      ModelProbe probe(small_model(11, all), 1, 8);
-    } catch (const ShapeError& error) {
+      small_model(11, all);
+    } catch (const ConfigError& error) {
       return error.what();
     }
     return "no error";
   };
   const std::string start = "layers.0.attention.norm_out: a gain that starts at 0 times the usual needs ";
-  CHECK(message({"norm.affine=false"}) == start + "norm.affine = true");
-  CHECK(message({"model.norm=adanorm"}) == start + "a norm with a gain, which 'adanorm' has not");
+  CHECK(message({"norm.affine=false"}) ==
+        "small.toml:9:1: " + start +
+            "norm.affine = true ('model.norm' is 'rmsnorm', 'model.placement' is 'reordered')");
+  CHECK(message({"model.norm=adanorm"}) ==
+        "--set model.norm: " + start +
+            "a norm with a gain, which 'adanorm' has not ('model.norm' is 'adanorm', "
+            "'model.placement' is 'reordered')");
 }

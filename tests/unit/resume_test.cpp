@@ -192,6 +192,18 @@ TEST_CASE("a damaged summary is refused with the way out, which works") {
   CHECK(std::filesystem::exists(summary));
 }
 
+TEST_CASE("a resume of a finished run puts its config back") {
+  const ScratchDirectory here;
+  train_run(with({}), options(here, false));
+  const auto wanted = result_files(here);
+  here.write("small/config.toml", "[train]\nlr = 7.0\n");
+  CHECK(train_run(with({}), options(here, true)).already_done);
+  CHECK(result_files(here) == wanted);
+  std::filesystem::remove(here / "small/config.toml");
+  CHECK(train_run(with({}), options(here, true)).already_done);
+  CHECK(result_files(here) == wanted);
+}
+
 TEST_CASE("a run whose checkpoint was lost is neither passed off as done nor begun again over its rows") {
   const ScratchDirectory here;
   train_run(with({}), options(here, false));

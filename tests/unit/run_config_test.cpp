@@ -147,11 +147,45 @@ TEST_CASE("an unknown key cannot send control characters to the terminal") {
   CHECK(error_of("[run]\n\"\\u001b[31mred\" = 1\n").find("unknown key 'run.\\x1b[31mred'") != std::string::npos);
 }
 
+TEST_CASE("an empty table of no section's name is not passed over") {
+  CHECK(error_of("[modle]\n") == "c.toml:1:2: unknown key 'modle'; keys stand in sections such as [model]");
+  CHECK(error_of("modle = {}\n") == "c.toml:1:1: unknown key 'modle'; keys stand in sections such as [model]");
+  CHECK(error_of("[model.layers]\n") == "c.toml:1:8: 'model.layers' must be an integer, not a table");
+  CHECK(error_of("[model]\nnorm = {}\n") == "c.toml:2:1: 'model.norm' must be a string in quotes, not a table");
+  CHECK(error_of("[model]\n[placement]\n[data]\n[probe]\n") == "no error");
+}
+
+TEST_CASE("eps is that of the first norm which reads one") {
+  CHECK(config_of("[model]\nnorm = \"dyt\"\n").norm_eps == 0);
+  CHECK(config_of("[model]\nnorm = \"dyt\"\nqk_norm = \"rmsnorm\"\n").norm_eps == 1e-6);
+  CHECK(config_of("[model]\nnorm = \"none\"\nv_norm = \"layernorm\"\n").norm_eps == 1e-5);
+  CHECK(config_of("[model]\nnorm = \"layernorm\"\nqk_norm = \"rmsnorm\"\n").norm_eps == 1e-5);
+  CHECK(config_warnings(config_of("[model]\nnorm = \"dyt\"\n[norm]\neps = 1e-3\n")) ==
+        std::vector<std::string>{"'norm.eps' has no effect: norm 'dyt' does not read it"});
+}
+
+TEST_CASE("norms that need other channels than they get say so") {
+  const auto cautions = [](const std::string& text) { return model_warnings(model_config(config_of(text), 10)); };
+  CHECK(cautions("[model]\nwidth = 32\nheads = 4\nqk_norm = \"groupnorm\"\n") ==
+        std::vector<std::string>{"qk_norm 'groupnorm' over 8 channels: groups of two channels are normed to -1 and 1, "
+                                 "whatever they hold"});
+  CHECK(cautions("[model]\nwidth = 32\nheads = 4\nnorm = \"groupnorm\"\n").empty());
+  CHECK(cautions("[model]\nwidth = 16\nheads = 4\nnorm = \"prmsnorm\"\n") ==
+        std::vector<std::string>{
+            "norm 'prmsnorm' over 16 channels: it looks at the first channel only and divides by its "
+            "size"});
+  CHECK(cautions("[model]\nwidth = 17\nheads = 1\nnorm = \"prmsnorm\"\n").empty());
+}
+
 TEST_CASE("an option of another norm or placement is refused with its owner") {
   CHECK(error_of("[norm]\ngroups = 2\n") ==
-        "c.toml:2:1: norm 'rmsnorm' does not read 'norm.groups' (norm 'groupnorm' does)");
+        "c.toml:2:1: norm 'rmsnorm' does not read 'norm.groups' ('groupnorm', 'groupnorm_time', 'powernorm' do)");
   CHECK(error_of("[placement]\nalpha = 2\n") ==
-        "c.toml:2:1: placement 'post' does not read 'placement.alpha' (placement 'deepnorm' does)");
+        "c.toml:2:1: placement 'post' does not read 'placement.alpha' ('deepnorm', 'scaled_pre', 'rezero', 'skipinit', "
+        "'keel' do)");
+  // The one in force, wherever it was chosen.
+  CHECK(error_of("[model]\nplacement = \"admin\"\n[placement]\nomega = 2\n", {"model.placement=pre"}) ==
+        "c.toml:4:1: placement 'pre' does not read 'placement.omega' ('admin' does)");
   CHECK(error_of("[model]\nnorm = \"groupnorm\"\n[norm]\ngroups = 2\n") == "no error");
 }
 

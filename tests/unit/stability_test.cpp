@@ -1,5 +1,7 @@
 // What sums up stability in a number: ramps, bisection over depth, removed layers, the landscape along the gradient.
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "../process.h"
 #include "../small_run.h"
@@ -94,6 +96,42 @@ TEST_CASE("a layer whose branches weigh nothing is removed without damage") {
   const ScratchDirectory here;
   train_run(small_run({"model.placement=skipinit", "train.steps=1", "train.lr=0"}), options(here));
   for (const LayerRemoval& row : remove_layers(load_trained_run(here / "small")).layers) CHECK(row.damage == 0);
+}
+
+TEST_CASE("removal keeps what stands behind the removed layer, and measures nothing anew") {
+  // Residual's second stream ends in a norm of the last layer's kind, here LayerNorm with a bias.
+  const ScratchDirectory here;
+  train_run(
+      small_run({"model.placement=residual", "model.layer_norm=[\"rmsnorm:0\",\"layernorm:1\"]", "train.lr=1e-2"}),
+      options(here));
+  const TrainedRun run = load_trained_run(here / "small");
+  REQUIRE(run.file.find("dual_norm.bias") != nullptr);
+  ModelConfig model = model_config(run.config, 30);
+  model.removed_layer = 1;
+  ParamStore store;
+  Graph graph(store, {1, model.context});
+  build_decoder(graph, model);
+  CHECK(store.find("dual_norm.bias") >= 0);
+  CHECK(store.find("layers.1.attention.norm_post.weight") < 0);
+  CHECK(remove_layers(run).layers.size() == 2);
+
+  const ScratchDirectory profiled;
+  train_run(small_run({"model.placement=admin", "placement.profile=true"}), options(profiled));
+  const RemovalResult result = remove_layers(load_trained_run(profiled / "small"));
+  CHECK(read_file(profiled / "small/summary.json").find(str("\"validation_loss\": ", number(result.whole))) !=
+        std::string::npos);
+}
+
+TEST_CASE("a landscape without a direction has no bands") {
+  const RunConfig config = small_run();
+  const Corpus corpus = load_corpus(data_config(config), config.context);
+  ParamStore store;
+  Probe probe(model_config(config, corpus.vocabulary()), store, corpus, 1, 2);
+  store.allocate();
+  store.initialize(1);
+  std::fill_n(store.value(0), store.spec(0).shape.count(), std::numeric_limits<real>::infinity());
+  const LandscapeRow row = landscape(probe, store, 1e-2);
+  for (const double value : {row.loss_low, row.loss_high, row.change_low, row.smoothness}) CHECK(std::isnan(value));
 }
 
 TEST_CASE("the landscape is that of the tangent for short steps, and moves no parameter") {
