@@ -114,6 +114,26 @@ std::string listed(const std::vector<std::string>& names) {
   return str(join({names.begin(), names.begin() + kMost}, "; "), " and ", names.size() - kMost, " more");
 }
 
+// Values above the upper quartile by more than ten times the distance of the quartiles: models without a norm end at
+// 1e4 and more.
+void mark_beyond(PhaseMap& map) {
+  std::vector<double> values;
+  for (const MapCell& cell : map.cells)
+    if (cell.on_scale()) values.push_back(*cell.value);
+  if (values.size() < 8) return;
+  std::sort(values.begin(), values.end());
+  const double lower = values[values.size() / 4], upper = values[values.size() * 3 / 4];
+  std::size_t count = 0;
+  for (MapCell& cell : map.cells) {
+    cell.beyond = upper > lower && cell.on_scale() && *cell.value > upper + 10 * (upper - lower);
+    count += cell.beyond ? 1 : 0;
+  }
+  if (count > 0) {
+    map.notes.push_back(str(count, count == 1 ? " value lies" : " values lie", " far above the others, ",
+                            fixed(upper, 2), " and less for three in four, and outside the scale."));
+  }
+}
+
 void add_notes(const std::vector<Run>& runs, PhaseMap& map) {
   std::vector<std::string> missing, without;
   const std::string others = other_keys(runs, map);
@@ -141,7 +161,7 @@ void add_notes(const std::vector<Run>& runs, PhaseMap& map) {
 
 }  // namespace
 
-bool MapCell::on_scale() const { return value && std::isfinite(*value) && verdict != "diverged"; }
+bool MapCell::on_scale() const { return value && std::isfinite(*value) && verdict != "diverged" && !beyond; }
 
 std::vector<std::size_t> PhaseMap::rows() const {
   std::vector<std::size_t> order;
@@ -185,6 +205,7 @@ PhaseMap phase_map(const std::vector<Run>& runs, std::string_view metric, std::s
     }
     cell = cell_of(members, metric);
   }
+  mark_beyond(map);
   add_notes(runs, map);
   return map;
 }
@@ -197,6 +218,7 @@ std::string map_number(const PhaseMap& map, double value) {
   const double size = std::abs(value);
   if (!std::isfinite(value) || size >= 1e5 || (size > 0 && size < 1e-3)) return table_number(value);
   // A hundredth of the range, and never more than the four decimals of the other tables.
+  if (value > high) return fixed(value, value < 100 ? 2 : 0);  // beyond the scale
   const int decimals = high > low ? std::clamp(2 - static_cast<int>(std::floor(std::log10(high - low))), 0, 4) : 2;
   return fixed(value, decimals);
 }

@@ -18,6 +18,7 @@ struct MapCell {
   // Mean of the final values (as in curve_facts) of the runs that did not diverge and have the metric; may be nan or
   // infinite. Nothing where there is no such run.
   std::optional<double> value;
+  bool beyond = false;  // so far above the others that a scale with it would show nothing else
 
   // Only these have a colour of the scale. A cell in which one run of several diverged has none: the mean of those that
   // are left says nothing about the others.

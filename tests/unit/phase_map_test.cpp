@@ -1,5 +1,6 @@
 #include "report/phase_map.h"
 
+#include <algorithm>
 #include <cmath>
 #include <regex>
 
@@ -69,6 +70,23 @@ struct SmallSweep : Sweep {
 };
 
 }  // namespace
+
+TEST_CASE("a value far above the others lies outside the scale, and they keep their decimals") {
+  Sweep sweep;
+  for (int i = 0; i < 8; ++i) sweep.add(str("r", i), at(i + 1, 0), str(2 + 0.1 * i), "stable");  // 2.0 to 2.7
+  sweep.add("far", at(9, 0), "17325.4", "stalled");
+  const PhaseMap map = phase_map(sweep.runs(), "loss", "model.layers");
+  CHECK_FALSE(map.at(8, 0).on_scale());
+  CHECK(map.at(7, 0).on_scale());
+  CHECK(map_text(map, map.at(8, 0)) == "17325 stalled");
+  CHECK(map_text(map, map.at(0, 0)) == "2.000 stable");
+  // Quartiles 2.2 and 2.6: 6.6 is the border.
+  CHECK(std::find(map.notes.begin(), map.notes.end(),
+                  "1 value lies far above the others, 2.60 and less for three in four, and outside the scale.") !=
+        map.notes.end());
+  sweep.add("near", at(10, 0), "6", "stalled");
+  CHECK(phase_map(sweep.runs(), "loss", "model.layers").at(9, 0).on_scale());
+}
 
 TEST_CASE("the validation loss of a map is that at the end, not the last one that a row has") {
   SmallSweep sweep;
