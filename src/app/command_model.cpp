@@ -23,8 +23,11 @@ int command_export(const Arguments& a) {
   if (std::filesystem::is_directory(from)) {
     if (a.has("--set")) throw UsageError("--set goes with a config, not with a trained run");
     const TrainedRun run = load_trained_run(from);
-    const Corpus corpus = load_corpus(data_config(run.config), run.config.context);
-    Trainer trainer(model_config(run.config, corpus.vocabulary()), train_config(run.config), nullptr, 0);
+    // The checkpoint says how many tokens there are; the data may be gone.
+    const TensorBytes* table = run.file.find("embedding.token.weight");
+    if (table == nullptr || table->shape.rank() != 2)
+      throw IoError(str(run.path, ": tensor 'embedding.token.weight' is missing"));
+    Trainer trainer(model_config(run.config, table->shape[0]), train_config(run.config), nullptr, 0);
     load_weights(run.file, run.path, trainer.params());
     save_weights(to, trainer.params(), dump(run.config));
     print(str(to.string(), ": weights of ", from.string(), " after step ", checkpoint_info(run.file, run.path).step,

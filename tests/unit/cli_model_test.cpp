@@ -61,6 +61,19 @@ struct Trained {
 
 }  // namespace
 
+TEST_CASE("the weights of a run are exported though its data are gone") {
+  const ScratchDirectory here;
+  const std::string config = here.write("c.toml", kSmallRun),
+                    text = here.write("t.txt", std::string(900, 'a') + "bcdefgh ");
+  const std::string data = "data.path=" + text, out = (here / "runs").string(), to = (here / "w.safetensors").string();
+  REQUIRE(run_tool({"run", config, "--out", out, "--quiet", "--set", "data.source=text", "--set", data}).code == 0);
+  REQUIRE(run_tool({"export", out + "/small", to}).code == 0);
+  const std::string with_data = read_file(to);
+  std::filesystem::remove(text);
+  REQUIRE(run_tool({"export", out + "/small", to}).code == 0);
+  CHECK(read_file(to) == with_data);
+}
+
 TEST_CASE("a trained model goes on from a prompt, the same way for the same seed", "[threads]") {
   const Trained t;
   const std::string likeliest = t.sample({"--prompt", "bca", "--length", "9", "--temperature", "0"});

@@ -57,6 +57,9 @@ const std::vector<std::vector<std::string>> kVariants = {
     {"model.norm=instancenorm", "model.qk_norm=rmsnorm", "train.schedule=wsd", "model.tie_embeddings=true"},
     {"model.placement=normformer", "placement.scale_skip=true", "train.optimizer=adamw", "train.weight_decay=0.1"},
     {"model.placement=rezero"},
+    {"model.placement=lns", "model.norm=powernorm", "norm.warmup=7", "model.layers=3"},
+    {"model.placement=admin", "placement.profile=true", "model.norm=layernorm"},
+    {"model.placement=keel", "model.norm=scalenorm", "model.layers=3"},
     {"model.qk_norm=l2norm", "model.attention_scale=8", "model.attention_scale_learned=true", "model.attention_cap=5",
      "model.logit_cap=10", "train.z_loss=0.01"}};
 
