@@ -75,7 +75,7 @@ TEST_CASE("a step allocates nothing after the first") {
       Training t(
           {std::string("model.norm=") + norm, std::string("train.recompute=") + recompute, "train.accumulate=2"});
       t.trainer.step();
-      const int64_t before = allocations;
+      [[maybe_unused]] const int64_t before = allocations;
       t.trainer.step();
       t.trainer.step();
 #ifdef NORMLAB_STD_THREADS
