@@ -30,7 +30,8 @@ const Placement admin = {
         [](Wire& w, Stream s, Branch& f) {
           const double start = w.option("profile") != 0 ? 1 : w.option("omega");
           const Var omega = w.learned("omega", start, s.x.shape().cols());
-          s.x = w.norm("norm_post", add(scale_channels(s.x, omega), f(s.x)));
+          const Var out = f(s.x);
+          s.x = w.norm("norm_post", add(scale_channels(s.x, omega), out));
           return s;
         },
     .measured = {"profile", "omega",

@@ -15,7 +15,8 @@ const Placement skipinit = {
     .options = {{"alpha", 0, -1e6, 1e6, OptionSpec::Kind::number, "start of alpha; up to 1 / sqrt(2 N) is usual"}},
     .sublayer =
         [](Wire& w, Stream s, Branch& f) {
-          s.x = add(s.x, scale_parts(f(s.x), w.learned("alpha", w.option("alpha"), 1)));
+          const Var alpha = w.learned("alpha", w.option("alpha"), 1);
+          s.x = add(s.x, scale_parts(f(s.x), alpha));
           return s;
         },
 };

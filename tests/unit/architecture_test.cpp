@@ -40,6 +40,29 @@ std::vector<std::string> includes_of(const std::string& text) {
   return out;
 }
 
+// The arguments of the call whose '(' stands at `open`.
+std::vector<std::string> arguments(const std::string& text, std::size_t open) {
+  std::vector<std::string> out(1);
+  int depth = 0;
+  for (std::size_t i = open + 1; i < text.size(); ++i) {
+    const char c = text[i];
+    if ((c == ')' || c == '}' || c == ']') && depth-- == 0) break;
+    if (c == '(' || c == '{' || c == '[') ++depth;
+    if (c == ',' && depth == 0) {
+      out.emplace_back();
+    } else {
+      out.back() += c;
+    }
+  }
+  return out;
+}
+
+// Whether an expression records ops, or declares parameters: of two that do the same it matters which comes first.
+const std::regex kRecordsOps(
+    "\\b(f|w\\.(norm|head_norm)|add|multiply|affine|scale_channels|shift_channels|scale_parts|divide|rms|center|"
+    "activation|detach)\\(");
+const std::regex kDeclares("\\b(f|w\\.(norm|head_norm|learned)|s\\.(gain|bias|number|vector|state|common_gain))\\(");
+
 // The layers a folder of src/ may include, besides itself and the public headers its layer provides.
 const std::map<std::string, std::vector<std::string>> kMayInclude = {
     {"core", {}},
@@ -150,4 +173,24 @@ TEST_CASE("the top level holds what it should and nothing else") {
     CHECK((name[0] == '.' || name.rfind("build", 0) == 0 ||
            std::find(allowed.begin(), allowed.end(), name) != allowed.end()));
   }
+}
+
+TEST_CASE("no call of a norm or a placement leaves it to the compiler which of two recordings comes first") {
+  // The order of a call's arguments is the compiler's choice, and that of ops and parameters is part of the numbers.
+  std::string found;
+  for (const Source& source : sources()) {
+    const std::string folder = source.path.parent_path().string();
+    if (folder != "src/norms" && folder != "src/placements") continue;
+    const std::string text = std::regex_replace(source.text, std::regex("//[^\n]*"), "");
+    for (std::size_t at = text.find('('); at != std::string::npos; at = text.find('(', at + 1)) {
+      const std::vector<std::string> all = arguments(text, at);
+      const auto count = [&](const std::regex& what) {
+        return std::count_if(all.begin(), all.end(), [&](const std::string& a) { return std::regex_search(a, what); });
+      };
+      if (count(kRecordsOps) > 1 || count(kDeclares) > 1)
+        found += str(source.path.string(), ": ", text.substr(at, 60), "\n");
+    }
+  }
+  CHECK(found == "");
+  CHECK(arguments("add(a(1, 2), f(x))", 3) == std::vector<std::string>{"a(1, 2)", " f(x)"});
 }
