@@ -1,5 +1,5 @@
 #!/bin/sh
-# The claims of the sources with their verdicts, from the results of the other folders and of thirteen small runs of its own (three seeds each).
+# The claims of the sources with their verdicts, from the results of the other folders and of ten small models of its own (three seeds each).
 #   [KEEP=1] [NORMLAB=PATH] run.sh
 set -eu
 . "$(dirname "$0")/../setup.sh"

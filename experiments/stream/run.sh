@@ -38,7 +38,8 @@ for seed in 1 2; do
   initial pre pre
   initial sandwich sandwich
   initial pre-96-layers pre --set model.layers=96
-  initial pre-width-256 pre --set model.width=256
+  # A run's config names what "auto" came to at its own width: asked for anew here.
+  initial pre-width-256 pre --set model.width=256 --set model.ffn_width=1024 --set model.attention_scale=auto
   initial pre-normal pre --set model.init=normal
   initial pre-gpt2 pre --set model.init=gpt2
 done
