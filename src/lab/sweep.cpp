@@ -40,13 +40,21 @@ std::string short_key(const std::string& key, const std::vector<SweepAxis>& axes
 
 }  // namespace
 
-std::vector<SweepPoint> expand(const ConfigFile& file) {
+std::vector<SweepPoint> expand(const ConfigFile& given) {
+  ConfigFile file = given;
   std::size_t count = 1;
-  for (const SweepAxis& axis : file.sweep) {
-    for (const Setting& s : file.settings) {
-      if (s.key == axis.key && s.where.rfind("--set", 0) == 0) {
-        throw ConfigError(str(s.where, ": '", axis.key, "' is swept in the file (", axis.where, ")"));
-      }
+  for (SweepAxis& axis : file.sweep) {
+    const auto set = std::find_if(file.settings.begin(), file.settings.end(), [&](const Setting& s) {
+      return s.key == axis.key && s.where.rfind("--set", 0) == 0;
+    });
+    if (set != file.settings.end()) {
+      // Where the values themselves are lists (train.betas), a list of values is a list of lists.
+      const auto is_list = [](const Toml& value) { return value.kind == Toml::Kind::kArray; };
+      const bool lists = is_list(axis.values[0]);
+      const bool list = is_list(set->value) && (!lists || (!set->value.items.empty() && is_list(set->value.items[0])));
+      if (list && set->value.items.empty()) throw ConfigError(str(set->where, ": '", axis.key, "' has no values"));
+      axis = {axis.key, list ? set->value.items : std::vector<Toml>{set->value}, set->where};
+      file.settings.erase(set);
     }
     if (axis.key == "run.name")
       throw ConfigError(str(axis.where, ": 'run.name' cannot be swept; runs are named by their values"));

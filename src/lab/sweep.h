@@ -13,8 +13,8 @@ struct SweepPoint {
   std::string sweep;  // run.name of the file, the directory above
 };
 
-// All combinations, the last axis fastest, every one checked. A key that --set gives too is an error: one of the two
-// would be ignored.
+// All combinations, the last axis fastest, every one checked. A swept key that --set gives too takes its values from
+// there: one, or a list.
 std::vector<SweepPoint> expand(const ConfigFile& file);
 
 }  // namespace normlab

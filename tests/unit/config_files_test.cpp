@@ -68,6 +68,21 @@ TEST_CASE("a sweep over norms gives each norm its own options and eps") {
   CHECK(points[1].config.norm_options.count("groups") == 0);
 }
 
+TEST_CASE("--set gives a swept key other values, one or a list") {
+  const auto names = [](const std::string& text, const std::vector<std::string>& sets) {
+    std::vector<std::string> out;
+    for (const SweepPoint& point : expand(parse_config(text, "s.toml", sets))) out.push_back(point.config.name);
+    return out;
+  };
+  const std::string two = "[sweep]\n\"run.seed\" = [1, 2]\n\"model.layers\" = [6, 12]\n";
+  CHECK(names(two, {"run.seed=7"}) == std::vector<std::string>{"seed=7,layers=6", "seed=7,layers=12"});
+  CHECK(names(two, {"run.seed=[7, 8]", "model.layers=3"}) ==
+        std::vector<std::string>{"seed=7,layers=3", "seed=8,layers=3"});
+  const std::string betas = "[sweep]\n\"train.betas\" = [[0.9, 0.95], [0.9, 0.98]]\n";
+  CHECK(names(betas, {"train.betas=[0.8, 0.9]"}).size() == 1);
+  CHECK(names(betas, {"train.betas=[[0.8, 0.9], [0.7, 0.9], [0.6, 0.9]]"}).size() == 3);
+}
+
 TEST_CASE("a sweep that makes no sense is refused at its place") {
   CHECK(error_of("[sweep]\n\"train.lr\" = []\n") ==
         "s.toml:2:1: sweep key 'train.lr' must be a list of one or more values");
@@ -87,8 +102,10 @@ TEST_CASE("a sweep that makes no sense is refused at its place") {
         "s.toml:2:1: two combinations of the sweep are the same run: lr=1.0");
   CHECK(error_of("[model]\nheads = 4\n[sweep]\n\"model.kv_heads\" = [0, 4]\n") ==
         "s.toml:4:1: two combinations of the sweep are the same run: kv_heads=4");
-  CHECK(error_of("[sweep]\n\"train.lr\" = [1]\n", {"train.lr=2"}) ==
-        "--set train.lr: 'train.lr' is swept in the file (s.toml:2:1)");
+  CHECK(error_of("[sweep]\n\"train.lr\" = [1]\n", {"train.lr=[]"}) == "--set train.lr: 'train.lr' has no values");
+  CHECK(
+      error_of("[sweep]\n\"train.lr\" = [1]\n", {"train.lr=[\"x\"]"}).rfind("--set train.lr: 'train.lr' must be", 0) ==
+      0);
   // One bad combination is found before the first run starts.
   CHECK(error_of("[sweep]\n\"model.heads\" = [4, 8]\n\"model.kv_heads\" = [8]\n") ==
         "s.toml:3:1: 'model.heads' (4) must be a multiple of 'model.kv_heads' (8)");
