@@ -146,6 +146,7 @@ class MapWriter {
     title_ = wrap_text(title_text(), 15 * 1.1, text_right_ - 12);  // bold runs wider
     top_ = 16 + 20 * static_cast<double>(title_.size());
     below_ = top_ + row_height_ * static_cast<double>(map_.ys.size()) + x_height_ + 18;
+    if (!map_.y_key.empty()) below_ = std::max(below_, top_ + text_width(map_.y_key, kText) + 12);
   }
 
   std::string title() const {
@@ -181,7 +182,7 @@ class MapWriter {
       }
     }
     // Beside a short grid there is not the room to turn the key's name.
-    const double middle = std::max(top_ + grid_height / 2, 8 + text_width(map_.y_key, kText) / 2);
+    const double middle = top_ + std::max(grid_height, text_width(map_.y_key, kText)) / 2;  // never into the title
     return out + svg_text(20, middle,
                           str("text-anchor=\"middle\" transform=\"rotate(-90 20 ", svg_number(middle), ")\""),
                           map_.y_key);
