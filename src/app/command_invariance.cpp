@@ -29,7 +29,7 @@ int command_invariance(const Arguments& a) {
   for (const NormDef* norm : all_norms()) {
     const InvarianceRow row = measure_invariance(*norm);
     print(padded(row.norm, 16) + padded(percent(row.shift), 11) + padded(percent(row.scale), 11) +
-          padded(percent(row.order), 11) + padded(percent(row.evaluation), 12) + padded(percent(row.restored), 14) +
+          padded(percent(row.order), 11) + padded(percent(row.evaluation), 12) + padded(percent(row.unrestored), 14) +
           padded(row.batch ? "heard" : "-", 17) + (row.future ? "heard" : "-") + "\n");
     csv += invariance_row(row);
     reaches.push_back({row.norm, row.reach});

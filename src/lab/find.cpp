@@ -4,15 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "lab/verdict.h"
+
 namespace normlab {
-
-namespace {
-
-constexpr std::size_t kSmooth = 10;  // steps
-constexpr double kLost = 0.25;       // of the descent
-constexpr double kClear = 0.02;      // of the context-free entropy
-
-}  // namespace
 
 RampEnd ramp_end(const std::vector<double>& losses, std::optional<double> entropy) {
   std::vector<double> smooth;  // of the steps up to i; shorter at the beginning
@@ -28,7 +22,7 @@ RampEnd ramp_end(const std::vector<double>& losses, std::optional<double> entrop
   }
   const double lowest = *std::min_element(smooth.begin(), smooth.end());
   end.trained = !entropy || lowest < (1 - kClear) * *entropy;
-  const double bound = kLost * (smooth[0] - lowest);
+  const double bound = kSpike * (smooth[0] - lowest);
   double best = std::numeric_limits<double>::infinity();
   std::size_t good = 0;  // steps up to the last that is near the best so far
   for (std::size_t i = 0; i < smooth.size(); ++i) {

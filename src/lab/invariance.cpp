@@ -85,7 +85,7 @@ double change(const Numbers& y, const Numbers& from) {
 }
 
 // Least squares of x on y per channel: root mean square of what is left of x, over that of x around its mean.
-double unrestored(const Numbers& x, const Numbers& y) {
+double not_given_back(const Numbers& x, const Numbers& y) {
   double left = 0, total = 0;
   for (std::size_t j = 0; j < static_cast<std::size_t>(kInvarianceWidth); ++j) {
     double mx = 0, my = 0, xx = 0, xy = 0, yy = 0;
@@ -103,7 +103,7 @@ double unrestored(const Numbers& x, const Numbers& y) {
 const char kInvarianceHeader[] = "norm,shift,scale,order,evaluation,unrestored,batch,future\n";
 
 std::string invariance_row(const InvarianceRow& r) {
-  return csv_row(r.norm, r.shift, r.scale, r.order, r.evaluation, r.restored, std::string(r.batch ? "yes" : "no"),
+  return csv_row(r.norm, r.shift, r.scale, r.order, r.evaluation, r.unrestored, std::string(r.batch ? "yes" : "no"),
                  std::string(r.future ? "yes" : "no"));
 }
 
@@ -123,7 +123,7 @@ InvarianceRow measure_invariance(const NormDef& norm) {
   row.shift = change(bench(map(x, 1, kShift)), y);
   row.scale = change(bench(map(x, kScale, 0)), y);
   row.order = change(bench(reordered(x)), reordered(y));
-  row.restored = unrestored(x, y);
+  row.unrestored = not_given_back(x, y);
   Numbers other = x;
   other[static_cast<std::size_t>(kChanged)] += 1;
   const Numbers moved = bench(other);

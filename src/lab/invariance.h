@@ -19,7 +19,7 @@ struct InvarianceRow {
   double order = 0;       // of N(P x) to P N(x), P a permutation of the channels
   double evaluation = 0;  // of evaluation against training: running statistics, freshly trained on this batch
   // Share of x that the best gain and bias per channel, put behind the norm, fail to give back (root mean square).
-  double restored = 0;
+  double unrestored = 0;
   bool batch = false;   // one sequence's output depends on another sequence
   bool future = false;  // a position's output depends on a later position
   // Row-major (n, l, c): 2 = the value that was changed, 1 = an output that changed with it, 0 = one that did not.

@@ -55,6 +55,9 @@ LandscapeRow landscape(Probe& probe, ParamStore& store, double length) {
       }
     }
     const double loss = probe.loss_and_gradient(), change = distance(probe.gradient(), gradient);
+    if (!std::isfinite(loss))
+      row.loss_low = row.loss_high = row.change_low = row.change_high = row.smoothness = loss - loss;
+    // What is nan stays so: min and max keep their first argument then.
     row.loss_low = std::min(row.loss_low, loss), row.loss_high = std::max(row.loss_high, loss);
     row.change_low = std::min(row.change_low, change), row.change_high = std::max(row.change_high, change);
     row.smoothness = std::max(row.smoothness, change / (t * row.gradient_norm));

@@ -25,7 +25,7 @@ extern const char kLandscapeHeader[];
 std::string landscape_row(const LandscapeRow& row);
 
 // Steps of 1/2, 1, 2 and 4 times `length` (of the update) against the gradient, from the values in `store`, which are
-// put back to the bit. All but loss and gradient norm are nan where the gradient is 0 or not finite.
+// put back to the bit. All but loss and gradient norm are nan where the gradient is 0 or not finite, or a loss on the way is not.
 LandscapeRow landscape(Probe& probe, ParamStore& store, double length);
 
 }  // namespace normlab

@@ -10,9 +10,6 @@ namespace normlab {
 namespace {
 
 constexpr std::size_t kFinal = 20;      // steps of the final loss
-constexpr double kClear = 0.02;         // of the context-free entropy
-constexpr std::size_t kSmooth = 10;     // steps of the mean in which spikes are sought
-constexpr double kSpike = 0.25;         // of the descent
 constexpr std::size_t kLongSpike = 20;  // steps
 
 std::vector<double> tail(const std::vector<double>& losses) {

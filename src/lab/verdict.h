@@ -12,6 +12,11 @@ struct Verdict {
   std::string reason;  // one sentence with the figures
 };
 
+// Of the rules below and of those like them: the share of the context-free entropy that is clearly below it, the steps
+// of the mean in which spikes are sought, and the share of the descent that is far above the best.
+inline constexpr double kClear = 0.02, kSpike = 0.25;
+inline constexpr std::size_t kSmooth = 10;
+
 // Mean of the last min(20, n) losses.
 double final_loss(const std::vector<double>& losses);
 

@@ -170,6 +170,15 @@ void check_combinations(const RunConfig& c, const std::map<std::string, std::str
   }
 }
 
+namespace {
+
+const Placement& last_placement(const RunConfig& c) {
+  const auto layers = entries_of_layers("model.layer_placement", c.layer_placement, all_placements(), c.layers);
+  return layers.empty() ? *find_placement(c.placement) : *layers.back();
+}
+
+}  // namespace
+
 std::vector<std::string> config_warnings(const RunConfig& c) {
   std::vector<std::string> out;
   const RunConfig standard;
@@ -212,6 +221,23 @@ std::vector<std::string> config_warnings(const RunConfig& c) {
   unread("eval.every", c.data.validation > 0, c.eval_every == standard.eval_every, "a run without validation data");
   unread("model.norm", norm_in_stream, c.norm == "none" || c.norm == standard.norm,
          str("placement '", used.front()->name, "' without a final norm"));
+  unread("model.layer_norm", std::any_of(used.begin(), used.end(), [](const Placement* p) { return p->has_norms; }),
+         c.layer_norm.empty(), str("placement '", used.front()->name, "'"));
+  const bool final_norm = c.final_norm == "on" || (c.final_norm == "auto" && last_placement(c).final_norm);
+  unread("model.norm", c.layer_norm.empty() || final_norm, c.norm == standard.norm,
+         "a model with 'model.layer_norm' and no final norm");
+  for (const char* option : {"unit_offset", "bias"}) {  // of gain and bias, which are not there
+    const auto at = c.norm_options.find(option);
+    const bool standard_value = at == c.norm_options.end() || at->second == (option == std::string("bias") ? 1 : 0);
+    unread(str("norm.", option), c.norm_affine, standard_value, "a norm with norm.affine = false");
+  }
+  for (const Placement* p : used) {
+    if (p->init_gain == nullptr || p->init_gain == gain_of(*find_init(c.init), *p)) continue;
+    const std::string option(p->init_gain->option);
+    unread(str("placement.", option), false,
+           c.placement_options.at(option) == option_value({}, p->options, option, c.layers),
+           str("init '", c.init, "'"));
+  }
   unread("model.placement", c.layer_placement.empty(), c.placement == standard.placement,
          "a model with 'model.layer_placement'");
   if (c.warmup > c.steps) {

@@ -164,6 +164,21 @@ TEST_CASE("eps is that of the first norm which reads one") {
         std::vector<std::string>{"'norm.eps' has no effect: norm 'dyt' does not read it"});
 }
 
+TEST_CASE("options that their norms, inits and placements leave unread are named") {
+  const auto warned = [](const std::string& text) { return config_warnings(config_of(text)); };
+  using Sentences = std::vector<std::string>;
+  CHECK(warned("[model]\nplacement = \"rezero\"\nlayer_norm = [\"layernorm:0-23\"]\n") ==
+        Sentences{"'model.layer_norm' has no effect: placement 'rezero' does not read it"});
+  CHECK(warned("[model]\nnorm = \"dyt\"\nlayer_norm = [\"layernorm:0-23\"]\n") ==
+        Sentences{"'model.norm' has no effect: a model with 'model.layer_norm' and no final norm does not read it"});
+  CHECK(warned("[model]\nplacement = \"pre\"\nnorm = \"dyt\"\nlayer_norm = [\"layernorm:0-23\"]\n").empty());
+  CHECK(warned("[norm]\naffine = false\nunit_offset = true\n") ==
+        Sentences{"'norm.unit_offset' has no effect: a norm with norm.affine = false does not read it"});
+  CHECK(warned("[model]\nplacement = \"deepnorm\"\ninit = \"gpt2\"\n[placement]\nbeta = 0.5\n") ==
+        Sentences{"'placement.beta' has no effect: init 'gpt2' does not read it"});
+  CHECK(warned("[model]\nplacement = \"deepnorm\"\n[placement]\nbeta = 0.5\n").empty());
+}
+
 TEST_CASE("norms that need other channels than they get say so") {
   const auto cautions = [](const std::string& text) { return model_warnings(model_config(config_of(text), 10)); };
   CHECK(cautions("[model]\nwidth = 32\nheads = 4\nqk_norm = \"groupnorm\"\n") ==

@@ -147,6 +147,11 @@ TEST_CASE("the landscape is that of the tangent for short steps, and moves no pa
   const LandscapeRow row = landscape(probe, store, length);
   CHECK(std::equal(before.begin(), before.end(), store.value(0)));
   CHECK(probe.loss_and_gradient() == row.loss);
+  // Where a loss on the way is no number, so are the bands.
+  const LandscapeRow far = landscape(probe, store, 1e38);
+  for (const double value : {far.loss_low, far.loss_high, far.change_low, far.change_high, far.smoothness})
+    CHECK(std::isnan(value));
+  CHECK(std::equal(before.begin(), before.end(), store.value(0)));
   // loss - t |g|^2, t |g| = 1/2 .. 4 lengths; the curvature is the difference: at most half of smoothness (t |g|)^2.
   const double g = row.gradient_norm;
   CHECK(row.loss_high == Approx(row.loss - 0.5 * length * g).margin(row.smoothness * length * length));
