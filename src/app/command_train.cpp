@@ -84,6 +84,12 @@ int command_run(const Arguments& a) {
   if (a.has("--resume") && a.has("--overwrite")) throw UsageError("--resume and --overwrite contradict each other");
   use_threads(a);
   const RunConfig config = config_of(a);
+  for (const char* name : kRunFiles) {  // config.toml may be: it is written again as it is
+    std::error_code error;
+    const std::filesystem::path file = std::filesystem::path(a.text("--out", "runs")) / config.name / name;
+    if (name != std::string_view("config.toml") && std::filesystem::equivalent(file, a.positional[0], error))
+      throw UsageError(str(a.positional[0], ": would be overwritten by the run; put the config elsewhere"));
+  }
   const RunOutcome outcome = train_run(config, run_options(a));
   print(str(config.name, ": ", outcome.verdict.name, outcome.already_done ? " (finished before)" : "", " after ",
             outcome.steps, " steps: ", outcome.verdict.reason, "\nloss: first ", fixed(outcome.first_loss, 4),

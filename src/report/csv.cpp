@@ -166,7 +166,10 @@ CsvTable parse_csv(std::string_view text, const std::string& file) {
   return table;
 }
 
-CsvTable read_csv(const std::filesystem::path& path) { return parse_csv(read_file(path), path.string()); }
+CsvTable read_csv(const std::filesystem::path& path) {
+  if (std::filesystem::is_character_file(path)) throw IoError(str(path.string(), ": a device, not a CSV file"));
+  return parse_csv(read_file(path), path.string());
+}
 
 std::string cut_rows_after(const std::string& csv_text, std::int64_t step, const std::string& file) {
   std::string kept;

@@ -66,7 +66,7 @@ std::vector<SensitivityRow> sensitivity(const std::vector<Run>& runs, std::strin
     for (const Run& run : members) points.push_back(point_of(run, key, validation));
     std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.value < b.value; });
     SensitivityRow row;
-    row.group = group, row.runs = points.size();
+    row.group = group, row.runs = points.size(), row.validation = validation;
     row.best_loss = std::numeric_limits<double>::infinity(), row.largest_good = "-";
     for (std::size_t i = 0; i < points.size(); ++i) {
       if (i > 0 && points[i].value == points[i - 1].value) {
@@ -85,9 +85,9 @@ std::vector<SensitivityRow> sensitivity(const std::vector<Run>& runs, std::strin
 std::string sensitivity_text(const std::vector<SensitivityRow>& rows, std::string_view key) {
   std::string text;
   for (const SensitivityRow& row : rows) {
-    text +=
-        str(row.group, ": sensitivity ", fixed(row.sensitivity, 4), " over ", row.runs, " values of ", key, ", best ",
-            fixed(row.best_loss, 4), " at ", row.best_at, ", largest that trains ", row.largest_good, "\n");
+    text += str(row.group, ": sensitivity ", fixed(row.sensitivity, 4), " over ", row.runs, " values of ", key,
+                row.validation ? ", best validation loss " : ", best final loss ", fixed(row.best_loss, 4), " at ",
+                row.best_at, ", largest that trains ", row.largest_good, "\n");
   }
   return text;
 }

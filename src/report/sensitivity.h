@@ -15,6 +15,7 @@ namespace normlab {
 struct SensitivityRow {
   std::string group;         // "model.placement=pre, model.layers=24": the other keys that differ; "all" without any
   std::size_t runs = 0;      // values of the key
+  bool validation = false;   // the losses are validation losses
   double sensitivity = 0;    // nats
   double best_loss = 0;      // l*
   std::string best_at;       // the key's value there

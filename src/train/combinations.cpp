@@ -119,6 +119,8 @@ void check_combinations(const RunConfig& c, const std::map<std::string, std::str
                                                    measured.option, "' = true; leave it at \"auto\""));
     }
   }
+  if (c.norm_eps > 0 && c.norm_eps < 1e-37)
+    complain("norm.eps", str("'norm.eps' must be 0 or at least 1e-37, which fp32 can hold, not ", c.norm_eps));
   if (c.norm_statistics == "bf16" && c.precision != "bf16")
     complain("norm.statistics", "'norm.statistics' = \"bf16\" needs 'run.precision' = \"bf16\"");
   if (c.min_lr > c.lr)

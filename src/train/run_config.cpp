@@ -98,7 +98,7 @@ double number_in_range(const Field& f, const Toml& value, const std::string& whe
   if (!(value.number >= f.min && value.number <= f.max)) {
     fail(where, str("'", f.key, "' must be ", range(f), ", not ", shown(value)));
   }
-  return value.number;
+  return value.number + 0.0;  // -0.0 is 0
 }
 
 std::ptrdiff_t place_of_word(const Field& f, const std::string& word, const std::string& where) {

@@ -287,6 +287,11 @@ TEST_CASE("no output is written over a run's file, an input or another output, w
   CHECK(refusal({"run", config, "--out", out, "--overwrite", "--set", "data.source=text", "--set", "data.path=" + data})
             .find("would be overwritten with the run that reads it") != std::string::npos);
   CHECK(read_file(checkpoint) == before);
+  CHECK(run_tool({"compare", "/dev/zero"}).err == "normlab: /dev/zero: a device, not a CSV file\n");
+  const std::string inside = here.write("runs/small/layers.csv", kSmallRun);
+  CHECK(refusal({"run", inside, "--out", out, "--overwrite"}).find("would be overwritten by the run") !=
+        std::string::npos);
+  CHECK(read_file(inside) == kSmallRun);
   std::filesystem::create_symlink("loop", here / "loop");
   const ProcessResult loop = run_tool({"compare", (here / "loop").string()});
   CHECK(loop.code == 1);

@@ -155,6 +155,13 @@ TEST_CASE("an empty table of no section's name is not passed over") {
   CHECK(error_of("[model]\n[placement]\n[data]\n[probe]\n") == "no error");
 }
 
+TEST_CASE("an eps that fp32 cannot hold is refused, and minus zero is zero") {
+  CHECK(error_of("[norm]\neps = 1e-50\n") ==
+        "c.toml:2:1: 'norm.eps' must be 0 or at least 1e-37, which fp32 can hold, not 1e-50");
+  CHECK(error_of("[norm]\neps = 1e-30\n") == "no error");
+  CHECK(dump(config_of("[train]\nz_loss = -0.0\n")) == dump(config_of("[train]\nz_loss = 0.0\n")));
+}
+
 TEST_CASE("eps is that of the first norm which reads one") {
   CHECK(config_of("[model]\nnorm = \"dyt\"\n").norm_eps == 0);
   CHECK(config_of("[model]\nnorm = \"dyt\"\nqk_norm = \"rmsnorm\"\n").norm_eps == 1e-6);
